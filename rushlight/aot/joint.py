@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rushlight.aot.errors import Untraceable
 from rushlight.aot.results import Results, plan_results
 from rushlight.autograd.backward import grad
-from rushlight.autograd.captured import BringsBackward
+from rushlight.autograd.captured import HasCustomBackward
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.node import Node as TapeNode
@@ -169,10 +169,10 @@ class _JointTracer:
         return fake
 
 
-def _custom_backwards(program: GraphModule | Callable) -> list[BringsBackward]:
+def _custom_backwards(program: GraphModule | Callable) -> list[HasCustomBackward]:
     """Find the program's functions with a custom backward, as far as dynamo captured them."""
     nodes = program.graph.nodes if isinstance(program, GraphModule) else ()
-    return [node.target for node in nodes if isinstance(node.target, BringsBackward)]
+    return [node.target for node in nodes if isinstance(node.target, HasCustomBackward)]
 
 
 def _mark_history(mode: ProxyMode) -> None:

@@ -17,7 +17,7 @@ from rushlight.core.dispatch_key import LAZY_BITS
 from rushlight.core.strides import has_internal_overlap
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
-from rushlight.ops.lazy_views import turned_over
+from rushlight.ops.lazy_views import toggle_lazy_bits
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -92,7 +92,7 @@ def _make(result: Result, computed: Sequence[Tensor | int], primals: Sequence[Te
         made.key_set ^= result.turned
         return wrap(made)
     with enable_grad():
-        return turned_over(aten.as_strided(base, size, stride, offset), result.turned)
+        return toggle_lazy_bits(aten.as_strided(base, size, stride, offset), result.turned)
 
 
 def _fill_in_computed(numbers: tuple, computed: Sequence[Tensor | int]) -> tuple:

@@ -1,7 +1,7 @@
 """Anomaly mode: nodes remember the line of the program that made them, and backward checks their results for NaN.
 
-While the mode is on, the key Anomaly is in every dispatch; its kernel notes the stack on each node that an operator makes. The
-engine then runs nodes through `checked_apply`. While the mode is off it costs nothing.
+While the mode is on, every dispatch includes the key Anomaly, whose kernel notes the stack on each node that an operator makes.
+The engine then runs nodes through `checked_apply`. While the mode is off it costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 
 traceback = LazyModule("traceback")
 _ANOMALY = bit(DispatchKey.Anomaly)
-# Frames from these folders are hidden: they don't help a user find the line that made a node.
+# Frames from these folders are hidden, because they don't help a user find the line that made a node.
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _INTERNAL = tuple(os.path.join(_PACKAGE, folder) for folder in ("autograd", "core", "ops"))
 _STACK, _PARENT = "traceback_", "parent_"
@@ -69,12 +69,12 @@ class set_detect_anomaly(Mode):
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on."""
+    """Return whether anomaly mode is on."""
     return state.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode checks for NaN."""
+    """Return whether anomaly mode checks for NaN."""
     return state.anomaly is not None and state.anomaly.check_nan
 
 
@@ -120,7 +120,8 @@ def _nan_outputs(results: tuple) -> Iterator[int]:
 
 
 def explanation(node: Node) -> str:
-    """The forward line that made a node. For a node made in a backward pass, also the forward line of the node that made it."""
+    """Return the forward line that made a node. For a node made in a backward pass, also the forward line of the node that made
+    it."""
     parts, current, failed = [], node, True
     while current is not None:
         stack = current.metadata.get(_STACK)
@@ -135,7 +136,7 @@ def explanation(node: Node) -> str:
     return "".join(parts)
 
 
-def _noting_kernel(op: OpOverload, below: int) -> Callable:
+def _make_noting_kernel(op: OpOverload, below: int) -> Callable:
     lower = op.resolve(below)
 
     def run(*args, **kwargs):
@@ -150,4 +151,4 @@ def _noting_kernel(op: OpOverload, below: int) -> Callable:
     return run
 
 
-register_fallback(DispatchKey.Anomaly, Kernel(_noting_kernel, linked=True))
+register_fallback(DispatchKey.Anomaly, Kernel(_make_noting_kernel, linked=True))

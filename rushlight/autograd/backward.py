@@ -124,7 +124,7 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
+    """Return the gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 
     RuntimeError for an input that the outputs do not depend on, unless `allow_unused` (None) or `materialize_grads` (zeros).
     With `is_grads_batched`, `grad_outputs` have one more dimension in front, and so have the gradients: one per row.
@@ -166,7 +166,7 @@ def grad(
 
 
 def _check_rows(outputs: tuple, grads: tuple) -> None:
-    """RuntimeError unless the gradients have one dimension more than the outputs, in front."""
+    """Raise RuntimeError unless the gradients have one dimension more than the outputs, in front."""
     for index, (output, rows) in enumerate(zip(outputs, grads, strict=False)):
         if isinstance(output, Tensor) and isinstance(rows, Tensor) and rows.shape[1:] != output.shape:
             raise RuntimeError(

@@ -21,7 +21,7 @@ _NOT_MAPPED_INPUT = (
 def gradients_of_values(
     grad: Callable, outputs: tuple, inputs: tuple, starts: tuple, options: dict
 ) -> tuple[Tensor | None, ...]:
-    """`grad` where some tensors are batched; `starts` are the gradients of the outputs, batched or not.
+    """Return `grad` where some tensors are batched; `starts` are the gradients of the outputs, batched or not.
 
     RuntimeError for the gradient of an input that some level of the outputs does not map over.
     """
@@ -60,7 +60,7 @@ def _as_batched_gradient(gradient: Tensor, shown: Levels) -> Tensor:
 
 
 def gradients_of_rows(grad: Callable, outputs: tuple, inputs: tuple, rows: tuple) -> tuple[Tensor | None, ...]:
-    """`grad` for each row of gradients, all rows at once, stacked. `grad` takes outputs, inputs and gradients."""
+    """Return `grad` for each row of gradients, all rows at once, stacked. `grad` takes outputs, inputs and gradients."""
     count = next(row for row in rows if row is not None).shape[0]
     with Mapping(count, "same") as level:
         starts = tuple(None if row is None else add_batch_dim(row, 0, level) for row in rows)

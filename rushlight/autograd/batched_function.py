@@ -21,7 +21,8 @@ class VmapInfo(NamedTuple):
 
 
 def apply_batched(function: type, args: tuple) -> Any:
-    """`function.apply(*args)` where some arguments are batched. Removes the innermost level, which the Function's rule handles.
+    """Return `function.apply(*args)` where some arguments are batched. Removes the innermost level, which the Function's rule
+    handles.
 
     RuntimeError for a Function without `setup_context`, and for one with no vmap rule or with two.
     """
@@ -42,7 +43,7 @@ def apply_batched(function: type, args: tuple) -> Any:
             f"staticmethod or set generate_vmap_rule=True. {_DOCS_HINT}"
         )
     leaves, form = tree_flatten(args)
-    level = innermost(tuple(leaves))
+    level = innermost_level(tuple(leaves))
     mapped = [is_batched(value) and level.number in levels_of(value) for value in leaves]
     shown = [remove_batch_dim(v, level, 0) if is_mapped else v for v, is_mapped in zip(leaves, mapped, strict=True)]
     before = state.batch_levels
@@ -56,11 +57,11 @@ def apply_batched(function: type, args: tuple) -> Any:
         output, out_dims = _check_vmap_result(function, function.vmap(info, in_dims, *tree_unflatten(shown, form)))
     finally:
         state.batch_levels = before
-    return _add_level(function, output, out_dims, level)
+    return _batch_output(function, output, out_dims, level)
 
 
-def innermost(args: tuple) -> Level:
-    """The innermost level that arguments are batched over."""
+def innermost_level(args: tuple) -> Level:
+    """Return the innermost level that arguments are batched over."""
     batched = [value for value in args if is_batched(value)]
     number = max(levels_of(value)[-1] for value in batched)
     running = {level.number: level for level in state.batch_levels}
@@ -89,19 +90,19 @@ def _check_vmap_result(function: type, result: Any) -> tuple:
     return result
 
 
-def _add_level(function: type, output: Any, dims: Any, level: Level) -> Any:
+def _batch_output(function: type, output: Any, dims: Any, level: Level) -> Any:
     """Return the output batched over the level. `dims` is the batch dimension: one number for all outputs, or their
     structure."""
     if isinstance(output, tuple | list):
-        places = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
-        if len(places) != len(output):
+        positions = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
+        if len(positions) != len(output):
             raise _incompatible(function, output, dims)
-        return type(output)(_add_level(function, value, dim, level) for value, dim in zip(output, places, strict=True))
+        return type(output)(_batch_output(function, value, dim, level) for value, dim in zip(output, positions, strict=True))
     if isinstance(output, dict):
-        places = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
-        if set(places) != set(output):
+        positions = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
+        if set(positions) != set(output):
             raise _incompatible(function, output, dims)
-        return {key: _add_level(function, value, places[key], level) for key, value in output.items()}
+        return {key: _batch_output(function, value, positions[key], level) for key, value in output.items()}
     if dims is not None and not isinstance(dims, int):
         raise _incompatible(function, output, dims)
     return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rushlight.autograd.anomaly import note_origin
-from rushlight.autograd.function import Function, FunctionCtx, guarded, record
+from rushlight.autograd.function import Function, FunctionCtx, record, refuse_second_derivative
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -36,13 +36,13 @@ class CapturedBackward:
             return self.run(*values)
         with no_grad():
             results = self.run(*values)
-        return tuple([guarded(result, self.once) for result in results])
+        return tuple([refuse_second_derivative(result, self.once) for result in results])
 
 
 @dataclass(frozen=True)
-class Marks:
-    """The marks that a Function set on its ctx, all by position: the values that are saved tensors, the outputs that are inputs
-    written in place, and the outputs without a gradient."""
+class ContextMarks:
+    """The marks that a Function set on its ctx, as positions: of the values that are saved tensors, of the outputs that are
+    inputs written in place, and of the outputs without a gradient."""
 
     saved: frozenset[int]
     dirty: tuple[int, ...]
@@ -50,14 +50,14 @@ class Marks:
     materialize_grads: bool
 
 
-class BringsBackward:
+class HasCustomBackward:
     """A function in a graph with a user-defined backward, whose gradients may be non-linear in the incoming ones. `is_constant`
-    is that of its CapturedBackwards."""
+    says the same as for CapturedBackward."""
 
     is_constant: bool
 
 
-class CapturedFunction(BringsBackward):
+class CapturedFunction(HasCustomBackward):
     """The end of a Function call in the graph: the graph has run its forward, and this gives the outputs their history.
 
     `backwards` holds one backward for each combination of gradients that may arrive, with the positions of the kept values that
@@ -68,7 +68,7 @@ class CapturedFunction(BringsBackward):
         self,
         function: type[Function],
         backwards: dict[tuple[bool, ...], tuple[CapturedBackward, list[int]]],
-        marks: Marks,
+        marks: ContextMarks,
     ):
         self.__name__ = function.__name__
         self.function = function
@@ -95,7 +95,7 @@ class CapturedFunction(BringsBackward):
         return record(ctx, node, inputs, outputs)
 
     def backward(self, ctx: FunctionCtx, *grads: Tensor | None) -> Gradients:
-        """The gradients of the inputs."""
+        """Return the gradients of the inputs."""
         run, reads = self.backwards[tuple([grad is not None for grad in grads])]
         kept = list(ctx.kept)
         for position, tensor in zip(sorted(self.marks.saved), ctx.saved_tensors, strict=True):
@@ -103,7 +103,7 @@ class CapturedFunction(BringsBackward):
         return run(*[grad for grad in grads if grad is not None], *[kept[position] for position in reads])
 
 
-class CapturedHook(BringsBackward):
+class CapturedHook(HasCustomBackward):
     """A call of `register_hook` in a graph: gradients of the tensor go through `backward`."""
 
     __name__ = "register_hook"

@@ -1,5 +1,5 @@
-"""Kernels of forward-mode AD, at the key Dual: the kernels below compute the primal, a rule computes the innermost level's
-tangent.
+"""Kernels of forward-mode AD, at the key Dual. The kernels of lower keys compute the primal; a rule computes the tangent at the
+innermost level.
 
 Rules cover operators that are linear, elementwise, products, views or writes. Other operators use double backward: their
 vector-Jacobian product is linear in the outputs' gradients, and its derivative along the tangents is the tangent of the
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.autograd.backward import grad
 from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
-from rushlight.autograd.duals import DUAL, Level, Running, attach, kept, replace, tangent_of
+from rushlight.autograd.duals import DUAL, Level, Running, attach, detach_keeping_tangents, replace, tangent_of
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
@@ -49,7 +49,7 @@ _ELEMENTWISE = frozenset(
 
 def _make_kernel(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
-        if not state.dual_levels:  # the level has ended, but restored thread keys still include DUAL
+        if not state.dual_levels:  # the level has ended, but restored thread keys may still include DUAL
             return op.resolve(below)(*args, **kwargs)
         level, rest = state.dual_levels[-1], state.dual_levels[:-1]
         call = op.resolve(below | DUAL if rest else below)
@@ -174,13 +174,13 @@ def _like(tangent: Tensor, output: Tensor) -> Tensor:
 
 
 def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
-    """Return the product rule. A bias adds its own tangent."""
+    """Apply the product rule. A bias adds its own tangent."""
     total = None
-    for place in _PRODUCTS[op.name.removeprefix("aten::")]:
-        if tangents[place] is None:
+    for position in _PRODUCTS[op.name.removeprefix("aten::")]:
+        if tangents[position] is None:
             continue
         given = list(stack)
-        given[place] = tangents[place]
+        given[position] = tangents[position]
         if op._opname == "convolution":
             given[2] = None
         term = _invoke(op, given)
@@ -193,7 +193,7 @@ def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> lis
 
 
 def _sum_with_product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
-    """beta * self + alpha * (first @ second)"""
+    """Compute the tangent of beta * self + alpha * (first @ second)."""
     _, first, second, beta, alpha = stack
     product = getattr(aten, _SUMS_WITH_PRODUCT[op._opname]).default
     terms = [] if tangents[0] is None else [(tangents[0] if beta == 1 else tangents[0] * beta).expand(result.shape)]
@@ -239,15 +239,15 @@ def _parameter_value(name: str, named: dict, spread: Tensor, result: Tensor) -> 
 
 
 def _double_backward(op: OpOverload, stack: list, tangents: list, result: object) -> list:
-    """Double backward: differentiate the vector-Jacobian product along the tangents."""
+    """Differentiate the vector-Jacobian product along the tangents (double backward)."""
     recorded = state.grad_enabled and any(value.requires_grad for value in _leaves([*stack, *tangents]))
     with enable_grad():
         points: list[Tensor] = []
         starts: list[Tensor] = []
         given = [_as_leaves(value, tangent, points, starts) for value, tangent in zip(stack, tangents, strict=True)]
         outputs = _outputs(_invoke(op, given))
-        reached = [place for place, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
-        chosen = [outputs[place] for place in reached]
+        reached = [position for position, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
+        chosen = [outputs[position] for position in reached]
         vectors = [aten.zeros_like.default(output).detach().requires_grad_() for output in chosen]
         products = grad(chosen, points, vectors, create_graph=True, allow_unused=True) if chosen else ()
         pairs = [
@@ -259,8 +259,8 @@ def _double_backward(op: OpOverload, stack: list, tangents: list, result: object
         values, directions = zip(*pairs, strict=True)
         found = grad(values, vectors, directions, retain_graph=recorded, create_graph=recorded, allow_unused=True)
     results: list = [None] * len(outputs)
-    for place, tangent, output in zip(reached, found, chosen, strict=True):
-        results[place] = aten.zeros_like.default(output).detach() if tangent is None else tangent
+    for position, tangent, output in zip(reached, found, chosen, strict=True):
+        results[position] = aten.zeros_like.default(output).detach() if tangent is None else tangent
     return results
 
 
@@ -276,14 +276,14 @@ def _as_leaves(value: object, tangent: object, points: list, starts: list) -> ob
         return [_as_leaves(item, mark, points, starts) for item, mark in zip(value, tangent, strict=True)]
     if tangent is None:
         return value
-    point = aten.clone.default(value) if value.requires_grad else kept(value).requires_grad_()
+    point = aten.clone.default(value) if value.requires_grad else detach_keeping_tangents(value).requires_grad_()
     points.append(point)
     starts.append(tangent)
     return point
 
 
 def _invoke(op: OpOverload, stack: list) -> object:
-    """Call an operator with all arguments in schema order, at the levels served now."""
+    """Call an operator with all arguments in schema order, at the currently active levels."""
     arguments, count = op._schema.arguments, op._schema.positional_count
     names = [argument.name for argument in arguments[count:]]
     return op(*stack[:count], **dict(zip(names, stack[count:], strict=True)))
@@ -315,14 +315,14 @@ def _write(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: di
 
 
 def _copy_tangent(stack: list, tangents: list) -> Tensor | None:
-    """copy_(self, source)"""
+    """Compute the tangent of copy_(self, source)."""
     if tangents[1] is None:
         return None
     return tangents[1].to(stack[0].dtype).expand(stack[0].shape).clone()
 
 
 def _index_put_tangent(stack: list, tangents: list) -> Tensor:
-    """index_put_(self, indices, values, accumulate)"""
+    """Compute the tangent of index_put_(self, indices, values, accumulate)."""
     self, indices, values, *more = stack
     own = aten.zeros_like.default(self) if tangents[0] is None else tangents[0]
     given = aten.zeros_like.default(values) if tangents[2] is None else tangents[2]

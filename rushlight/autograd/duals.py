@@ -1,9 +1,9 @@
 """Dual numbers: the active levels of forward-mode AD, and the tangents that tensors have at each.
 
 A tangent belongs to a tensor's impl at one level. Views have no tangents of their own but read those of their base, so that
-writes to a view and to its base are seen by both. A level's calculations run with only the outer levels active. So a tangent
-can have tangents at those levels, and levels never mix (Siskind and Pearlmutter, "Perturbation Confusion and Referential
-Transparency", 2005).
+writes to a view and to its base are seen by both. The calculations of a level run with only the outer levels active. So a
+tangent can have tangents at the outer levels, and levels never mix (Siskind and Pearlmutter, "Perturbation Confusion and
+Referential Transparency", 2005).
 """
 
 from __future__ import annotations
@@ -50,25 +50,25 @@ class Running:
 
     def __enter__(self) -> None:
         self.before = state.dual_levels, state.include
-        serve(self.levels)
+        set_active_levels(self.levels)
 
     def __exit__(self, *error: object) -> None:
         state.dual_levels, state.include = self.before
 
 
-def serve(levels: tuple[Level, ...]) -> None:
+def set_active_levels(levels: tuple[Level, ...]) -> None:
     """Make these levels the active ones."""
     state.dual_levels = levels
     state.include = state.include | DUAL if levels else state.include & ~DUAL
 
 
 def outside(level: Level) -> tuple[Level, ...]:
-    """The levels outside of an active one."""
+    """Return the levels outside of an active one."""
     return state.dual_levels[: state.dual_levels.index(level)]
 
 
 def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
-    """The tangent of a tensor at a level, or None. Call it with only the outer levels active."""
+    """Return the tangent of a tensor at a level, or None. Call it with only the outer levels active."""
     impl = tensor._impl
     found = level.tangents.get(impl)
     if found is not None or impl.view is None:
@@ -122,8 +122,9 @@ def replace(tensor: Tensor, level: Level, tangent: Tensor | None) -> None:
     attach(base, level, copy)
 
 
-def kept(tensor: Tensor) -> Tensor:
-    """The tensor without history but with its tangents. It shares memory with the tensor, unless its elements overlap."""
+def detach_keeping_tangents(tensor: Tensor) -> Tensor:
+    """Return the tensor without history but with its tangents. It shares memory with the tensor, unless its elements
+    overlap."""
     impl = tensor._impl
     made = (aten.clone.default(tensor) if may_overlap(impl.sizes, impl.strides) else tensor).detach()
     for count, level in enumerate(state.dual_levels):
@@ -143,8 +144,8 @@ def restore(output: Tensor, node: Node, output_nr: int) -> None:
 
 
 def fresh(primal: Tensor, level: Level, tangent: Tensor) -> Tensor:
-    """A dual tensor of the level, with the value and history of `primal` and its tangents at the levels outside."""
+    """Return a dual tensor of the level, with the value and history of `primal` and its tangents at the levels outside."""
     recorded = state.grad_enabled and primal.requires_grad
-    dual = aten.clone.default(primal) if recorded else kept(primal)
+    dual = aten.clone.default(primal) if recorded else detach_keeping_tangents(primal)
     level.tangents[dual._impl] = tangent
     return dual

@@ -76,7 +76,7 @@ class _Task:
         return found
 
     def will_run(self, node: Node) -> bool:
-        """Whether this node runs or its gradients are captured, so that hooks on them are called."""
+        """Return whether this node runs or its gradients are captured, so that hooks on them are called."""
         if node not in self.awaited:
             return False
         return self.needed is None or node in self.needed or node in self.capturing
@@ -104,7 +104,7 @@ class _Task:
             present = buffer[index]
             buffer[index] = grad if present is None else present + grad
 
-    def arrived(self, node: Node) -> None:
+    def count_arrival(self, node: Node) -> None:
         """Count one edge into `node` as done; it becomes ready when that was the last."""
         self.awaited[node] -= 1
         if not self.awaited[node]:
@@ -125,7 +125,7 @@ def run_backward(
     gradients there are returned (and accumulated at leaves too if `accumulate_captures`).
     """
     if function_modes.entered and function_modes.are_active():
-        with function_modes.Suspended():  # modes must not see the calls of derivative formulas
+        with function_modes.Suspended():  # modes must not see the calls that derivative formulas make
             return run_backward(roots, grads, retain_graph, create_graph, captures, accumulate_captures)
     task = _Task(roots, captures, accumulate_captures)
     task.start(roots, grads)
@@ -160,7 +160,7 @@ def _step(task: _Task, node: Node, retain_graph: bool) -> None:
         if following is not None:
             if result is not None:
                 task.deliver(following, index, _validate(result, following.output_info[index], node))
-            task.arrived(following)
+            task.count_arrival(following)
 
 
 def _run_hooked(node: Node, grads: list[Tensor | None], retain_graph: bool) -> Sequence[Tensor | None]:
@@ -224,7 +224,7 @@ def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
     """Return `grad` summed to the shape and cast to the dtype of the value it belongs to."""
     sizes, kind, _ = info
     have = grad._impl.sizes
-    if len(have) != len(sizes) or have != sizes:  # compare lengths first: comparing symbolic sizes may add a guard
+    if len(have) != len(sizes) or have != sizes:  # compare lengths first, because comparing symbolic sizes may add a guard
         grad = sum_to(grad, sizes, node)
     if grad._impl.dtype is not kind:
         if grad._impl.dtype.is_complex and not kind.is_complex:

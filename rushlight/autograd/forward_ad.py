@@ -9,7 +9,7 @@ import threading
 from typing import NamedTuple
 
 from rushlight.autograd import dual_kernel, duals
-from rushlight.autograd.duals import Level, Running, fresh, outside, serve, tangent_of
+from rushlight.autograd.duals import Level, Running, fresh, outside, set_active_levels, tangent_of
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -51,7 +51,7 @@ def enter_dual_level() -> int:
     if _entered.level is not None:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _entered.level = Level()
-    serve((*state.dual_levels, _entered.level))
+    set_active_levels((*state.dual_levels, _entered.level))
     return 0
 
 
@@ -63,7 +63,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
         raise RuntimeError(
             "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
         )
-    serve(tuple(each for each in state.dual_levels if each is not _entered.level))
+    set_active_levels(tuple(each for each in state.dual_levels if each is not _entered.level))
     _entered.level = None
 
 
@@ -79,7 +79,7 @@ class dual_level:
 
 @_differentiates
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A tensor like `tensor`, whose derivative is `tangent`. It shares memory with `tensor`, unless autograd records it.
+    """Return a tensor like `tensor`, whose derivative is `tangent`. It shares memory with `tensor`, unless autograd records it.
 
     Raises RuntimeError outside a level, for sizes that differ and for a tensor that is dual already; ValueError for whole
     numbers.
@@ -97,7 +97,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def check_dual(tensor: Tensor, tangent: Tensor) -> None:
-    """ValueError unless both are of floats or complex numbers; RuntimeError for sizes that differ."""
+    """Raise ValueError unless both are of floats or complex numbers; RuntimeError for sizes that differ."""
     for name, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {value.dtype}")
@@ -110,7 +110,7 @@ def check_dual(tensor: Tensor, tangent: Tensor) -> None:
 
 
 def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
-    """A dual tensor at an active level. Inside vmap each example has its own tangent."""
+    """Return a dual tensor at an active level. Inside vmap each example has its own tangent."""
     primal, tangent = in_all_levels(primal), in_all_levels(tangent)
     with Running(outside(level)):
         dual = fresh(value_of(primal), level, value_of(tangent))
@@ -118,7 +118,7 @@ def dual_at(primal: Tensor, tangent: Tensor, level: Level) -> Tensor:
 
 
 def tangent_at(tensor: Tensor, level: Level) -> Tensor | None:
-    """A tensor's tangent at an active level, or None."""
+    """Return a tensor's tangent at an active level, or None."""
     with Running(outside(level)):
         tangent = tangent_of(value_of(tensor), level)
     return None if tangent is None else make_batched(tangent, levels_of(tensor))
@@ -126,7 +126,7 @@ def tangent_at(tensor: Tensor, level: Level) -> Tensor | None:
 
 @_differentiates
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The primal and the tangent of a tensor; no tangent outside a level."""
+    """Return the primal and the tangent of a tensor; no tangent outside a level."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     if _entered.level is None:
@@ -135,10 +135,10 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if tangent is None:
         return UnpackedDualTensor(tensor, None)
     with Running(outside(_entered.level)):
-        primal = tensor.view_as(tensor) if tensor.requires_grad else kept(tensor)
+        primal = tensor.view_as(tensor) if tensor.requires_grad else detach_keeping_tangents(tensor)
     return UnpackedDualTensor(primal, tangent)
 
 
-def kept(tensor: Tensor) -> Tensor:
-    """The tensor without history, with its tangents at the active levels."""
-    return make_batched(duals.kept(value_of(tensor)), levels_of(tensor))
+def detach_keeping_tangents(tensor: Tensor) -> Tensor:
+    """Return the tensor without history, with its tangents at the active levels."""
+    return make_batched(duals.detach_keeping_tangents(value_of(tensor)), levels_of(tensor))

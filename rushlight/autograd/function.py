@@ -24,7 +24,7 @@ from rushlight.ops.packet import namespaces
 
 
 class FunctionCtx:
-    """What `forward` hands to `backward`: saved tensors, marks, and any attribute set on it."""
+    """The context object that `forward` hands to `backward`: saved tensors, marks, and any attribute set on it."""
 
     def __init__(self):
         self._to_save: tuple = ()
@@ -84,7 +84,7 @@ class FunctionBackward(Node):
         self.next_functions = tuple(gradient_edge(v) if isinstance(v, Tensor) else NO_EDGE for v in inputs)
 
     def name(self) -> str:
-        """The Function's name with "Backward"."""
+        """Return the Function's name with "Backward"."""
         return f"{self.function.__name__}Backward"
 
     def __getattr__(self, name: str):
@@ -328,7 +328,9 @@ def once_differentiable(function: Callable) -> Callable:
             results = function(ctx, *grads)
         if not state.grad_enabled or not any(isinstance(grad, Tensor) and grad.requires_grad for grad in grads):
             return results
-        return tuple([guarded(result, ONCE) for result in results]) if isinstance(results, tuple) else guarded(results, ONCE)
+        if isinstance(results, tuple):
+            return tuple([refuse_second_derivative(result, ONCE) for result in results])
+        return refuse_second_derivative(results, ONCE)
 
     return once
 
@@ -336,8 +338,9 @@ def once_differentiable(function: Callable) -> Callable:
 ONCE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
-def guarded(result: object, error: str) -> object:
-    """A gradient whose differentiation raises RuntimeError with this text. Values that are no tensors stay as they are."""
+def refuse_second_derivative(result: object, error: str) -> object:
+    """Return a gradient whose differentiation raises RuntimeError with this text. Values that are no tensors stay as they
+    are."""
     if not isinstance(result, Tensor):
         return result
     detached = result.detach()

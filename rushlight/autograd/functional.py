@@ -31,7 +31,7 @@ _differentiates = runs_as_it_is("it differentiates what its function does, in ea
 def vjp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
-    """The outputs of `func`, and the product of `v` (shaped as they are; None for one number) and its Jacobian."""
+    """Return the outputs of `func`, and the product of `v` (shaped as they are; None for one number) and its Jacobian."""
     with enable_grad():
         points, outputs, alone, single = _run(func, inputs, "vjp", create_graph, strict)
         vector = _vector(v, outputs, "user-provided function returns", "vjp")
@@ -45,7 +45,7 @@ def vjp(
 def jvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensors, Tensors]:
-    """The outputs of `func`, and the product of its Jacobian and `v` (shaped as the inputs are; None for one number).
+    """Return the outputs of `func`, and the product of its Jacobian and `v` (shaped as the inputs are; None for one number).
 
     It is the derivative of a vector-Jacobian product with respect to the vector.
     """
@@ -73,7 +73,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func`, row by row, whatever the strategy and `vectorize`, which are PyTorch's.
+    """Return the Jacobian of `func`, row by row, whatever the strategy and `vectorize`, which are PyTorch's.
 
     ValueError for a strategy that is not "reverse-mode" or "forward-mode"; NotImplementedError for "forward-mode" without
     `vectorize`; RuntimeError for `vectorize` with `strict`.
@@ -100,7 +100,7 @@ def _jacobian(
 def jacobian_rows(
     output: Tensor, points: tuple[Tensor, ...], create_graph: bool, strict: int | None = None
 ) -> tuple[Tensor, ...]:
-    """For each point, the derivatives of an output with respect to it.
+    """Return for each point the derivatives of an output with respect to it.
 
     With `strict`, the index of this output, RuntimeError names the output where it does not depend on a point.
     """
@@ -127,7 +127,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of `func`, whose output is one number: the Jacobian of its gradient."""
+    """Return the Hessian of `func`, whose output is one number: the Jacobian of its gradient."""
     alone = isinstance(inputs, Tensor)
 
     def gradient(*points: Tensor) -> tuple[Tensor, ...]:
@@ -144,7 +144,7 @@ def hessian(
 def vhp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """The output of `func`, which is one number, and the product of `v` (shaped as the inputs are) and its Hessian."""
+    """Return the output of `func`, which is one number, and the product of `v` (shaped as the inputs are) and its Hessian."""
     with enable_grad():
         points, outputs, alone, _ = _run(func, inputs, "vhp", create_graph, strict)
         vector = _vector(v, points, "input to the user-provided function is", "vhp")
@@ -162,7 +162,7 @@ def vhp(
 def hvp(
     func: Function, inputs: Tensors, v: Tensors | None = None, create_graph: bool = False, strict: bool = False
 ) -> tuple[Tensor, Tensors]:
-    """The output of `func`, which is one number, and the product of its Hessian and `v` (shaped as the inputs are).
+    """Return the output of `func`, which is one number, and the product of its Hessian and `v` (shaped as the inputs are).
 
     The derivative of the gradient in the direction `v`, which does not rely on the Hessian's symmetry.
     """
@@ -184,7 +184,7 @@ def hvp(
 
 
 def _run(func: Function, inputs: Tensors, name: str, create_graph: bool, strict: bool) -> tuple:
-    """Inputs as fresh leaves, the outputs for them, and whether each side is a single tensor instead of a tuple."""
+    """Return the inputs as fresh leaves, the outputs for them, and whether each side is a single tensor instead of a tuple."""
     alone, given = _as_tuple(inputs, "inputs", name)
     points = tuple(_point(value, create_graph) for value in given)
     single, outputs = _outputs(func, points, name, strict)

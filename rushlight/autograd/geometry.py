@@ -39,9 +39,10 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
         DETERMINISM.alert("quantized_resize_cpu_")
     if wanted != self._impl.sizes or memory_format is not None:
         before = self._impl.storage.nbytes
-        _place(self._impl, self._impl.storage, wanted, format_strides(wanted, None, memory_format), self._impl.storage_offset)
+        strides = format_strides(wanted, None, memory_format)
+        _set_geometry(self._impl, self._impl.storage, wanted, strides, self._impl.storage_offset)
         if DETERMINISM.asked and self._impl.storage.nbytes > before:
-            _fill_behind(self._impl, before)
+            _fill_grown_part(self._impl, before)
     return self
 
 
@@ -52,7 +53,7 @@ def _refuse_in_recordings(name: str) -> None:
         )
 
 
-def _fill_behind(impl: TensorImpl, begin: int) -> None:
+def _fill_grown_part(impl: TensorImpl, begin: int) -> None:
     """Under deterministic algorithms, fill the new part of a grown storage."""
     count = (impl.storage.nbytes - begin) // impl.dtype.itemsize
     if DETERMINISM.fills and impl.storage.buffer is not None:
@@ -67,7 +68,7 @@ def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: memory_form
         return resize_(self, the_template.shape, memory_format=memory_format)
     resize_(self, the_template.shape)
     strides = format_strides(the_template._impl.sizes, the_template._impl.strides, preserve_format)
-    _place(self._impl, self._impl.storage, self._impl.sizes, strides, self._impl.storage_offset)
+    _set_geometry(self._impl, self._impl.storage, self._impl.sizes, strides, self._impl.storage_offset)
     return self
 
 
@@ -88,7 +89,7 @@ def set_(
         _check_same_dtype(self, source)
         other = source._impl
         if size is None:
-            _place(impl, other.storage, other.sizes, other.strides, other.storage_offset)
+            _set_geometry(impl, other.storage, other.sizes, other.strides, other.storage_offset)
             return self
         storage = other.storage
     else:
@@ -103,7 +104,7 @@ def set_(
     extent = storage_extent(sizes, strides, storage_offset) * impl.dtype.itemsize
     if not (math.prod(sizes) and extent > storage.nbytes and 0 <= storage_offset and all(step >= 0 for step in strides)):
         check_geometry(storage, impl.dtype, sizes, strides, storage_offset)
-    _place(impl, storage, sizes, strides, storage_offset)
+    _set_geometry(impl, storage, sizes, strides, storage_offset)
     return self
 
 
@@ -112,7 +113,7 @@ def _check_same_dtype(self: Tensor, source: Tensor) -> None:
         raise RuntimeError(f"Could not set tensor of type {source.dtype.name} to a tensor of type {self.dtype.name}")
 
 
-def _place(impl: TensorImpl, storage: StorageImpl, sizes: tuple, strides: tuple, offset: int) -> None:
+def _set_geometry(impl: TensorImpl, storage: StorageImpl, sizes: tuple, strides: tuple, offset: int) -> None:
     """Point `impl` at part of a storage, which grows where it is too small; counts as a write."""
     if (impl.key_set & BATCHED_BIT) or isinstance(storage.buffer, BatchParts):
         raise RuntimeError("vmap: a tensor that is mapped over has no storage to resize or to set: make a new tensor")

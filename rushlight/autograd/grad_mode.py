@@ -45,7 +45,7 @@ class Mode:
         return inside
 
     def _wrap_generator(self, function: Callable) -> Callable:
-        """The generator's code runs in the mode, and its caller's code between two yields does not."""
+        """Wrap a generator function: its code runs in the mode, but its caller's code between two yields does not."""
 
         @functools.wraps(function)
         def inside(*args, **kwargs):
@@ -151,12 +151,12 @@ class inference_mode(Mode):
 
 
 def is_grad_enabled() -> bool:
-    """Whether operations are being recorded."""
+    """Return whether operations are being recorded."""
     return state.grad_enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference mode is active."""
+    """Return whether inference mode is active."""
     return state.inference
 
 

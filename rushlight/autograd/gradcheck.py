@@ -55,7 +55,8 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Whether the gradients of `func` at `inputs` (float64 or complex128, those that require grad) match central differences.
+    """Return whether the gradients of `func` at `inputs` (float64 or complex128, those that require grad) match central
+    differences.
 
     `func` takes the inputs and returns one or several tensors; integer tensors are ignored. For complex numbers both parts are
     varied and compared. `eps` is the step of the differences, `atol` and `rtol` are the tolerances, and `nondet_tol` is that
@@ -131,7 +132,7 @@ class _Check:
         self.random = np.random.default_rng(0)
 
     def run(self) -> None:
-        """GradcheckError for the first difference."""
+        """Raise GradcheckError for the first difference."""
         outputs = self.outputs()
         for index, tensor in enumerate(self.inputs):
             if not _is_checked(tensor):
@@ -152,7 +153,7 @@ class _Check:
 
     def _outputs_with(self, index: int, value: Tensor) -> list[Tensor]:
         """Return the outputs with one input replaced by another tensor."""
-        return _outputs(self.function, [value if place == index else each for place, each in enumerate(self.inputs)])
+        return _outputs(self.function, [value if position == index else each for position, each in enumerate(self.inputs)])
 
     def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
         if not np.allclose(found, wanted, rtol=self.options.rtol, atol=self.options.atol, equal_nan=True):
@@ -189,9 +190,9 @@ class _Check:
             (together,) = grad(output, tensor, aten.stack(starts), is_grads_batched=True, **options)
         except Exception as error:  # anything that an operator raises under vmap
             raise GradcheckError(f"While computing batched gradients, got: {error}") from error
-        for place, start in enumerate(starts):
+        for position, start in enumerate(starts):
             (one,) = grad(output, tensor, start, **options)
-            self._compare_batched(None if together is None else together[place], one)
+            self._compare_batched(None if together is None else together[position], one)
 
     def _compare_batched(self, found: Tensor | None, wanted: Tensor | None) -> None:
         arrays = [np.zeros(1) if value is None else value.numpy(force=True) for value in (found, wanted)]
@@ -219,15 +220,15 @@ class _Check:
                 together = [remove_batch_dim(value, level, 0) for value in made]
         except Exception as error:  # anything that an operator raises under vmap
             raise GradcheckError(f"While computing batched gradients, got: {error}") from error
-        for place, tangent in enumerate(tangents):
+        for position, tangent in enumerate(tangents):
             for batch, one in zip(together, push(tangent), strict=True):
-                self._compare_batched(batch[place], one)
+                self._compare_batched(batch[position], one)
 
     def _compare_along_one(self, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
         """Compare along one random direction of an input and with one random gradient of each output."""
         direction = self._random_like(tensor)
         direction /= np.linalg.norm(direction) or 1.0  # a step of length eps, however many elements there are
-        differences = jacobians.along(self.outputs, tensor, direction, self.options.eps)
+        differences = jacobians.difference_along(self.outputs, tensor, direction, self.options.eps)
         tangents = self._tangents(tensor, index, direction) if self.options.forward else None
         for position, output in enumerate(outputs):
             start = self._random_like(output)
@@ -287,7 +288,7 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """`gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients.
+    """Return `gradcheck` of the gradients of `func` themselves, as functions of the inputs and of the outputs' gradients.
 
     `grad_outputs` are these gradients, random ones if none are given; with `gen_non_contig_grad_outputs` they have gaps. Second
     derivatives are compared by the backward of the backward (`check_rev_over_rev`) and by forward mode over it

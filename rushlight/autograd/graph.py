@@ -31,7 +31,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The edge of a tensor; RuntimeError when it requires no gradient. The edge does not keep the tensor alive."""
+    """Return the edge of a tensor; RuntimeError when it requires no gradient. The edge does not keep the tensor alive."""
     node, output_nr = gradient_edge(tensor)
     if node is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")

@@ -10,7 +10,7 @@ from rushlight.core.tensor import Tensor
 
 
 def check_inplace(tensor: Tensor) -> None:
-    """RuntimeError where autograd forbids a recorded write: to a leaf that requires grad, a view of one, or some views."""
+    """Raise RuntimeError if autograd forbids a recorded write: to a leaf that requires grad, a view of one, or some views."""
     impl = tensor._impl
     if impl.view is not None:
         if impl.view.origin:

@@ -23,7 +23,8 @@ from rushlight.ops.packet import namespaces
 
 Edge = tuple["Node | None", int]
 NO_EDGE: Edge = (None, 0)
-# The facts that the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no tensor).
+# The properties that the engine checks a gradient against: sizes, dtype and device of the forward value (dtype None for no
+# tensor).
 OutputInfo = tuple[tuple[int, ...], dtype | None, device | None]
 
 
@@ -55,22 +56,22 @@ class Node(NodeBase):
     hooks: NodeHooks | None
 
     def name(self) -> str:
-        """The node's name, such as "MulBackward0"."""
+        """Return the node's name, such as "MulBackward0"."""
         return type(self).__name__
 
     def operation(self) -> str:
-        """The operation's name in error messages: "Mul"."""
+        """Return the operation's name in error messages: "Mul"."""
         return re.sub(r"Backward\d*$", "", self.name())
 
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-        """Gradients of the inputs, one per edge."""
+        """Return gradients of the inputs, one per edge."""
         raise NotImplementedError
 
     def release(self) -> None:
         """Drop saved tensors when the graph is freed."""
 
     def make_hooks(self) -> NodeHooks:
-        """The node's hooks, created if it had none."""
+        """Return the node's hooks, created if it had none."""
         if self.hooks is None:
             self.hooks = NodeHooks()
         return self.hooks
@@ -158,17 +159,17 @@ def _copy_like(grad: Tensor, variable: TensorImpl) -> Tensor:
 
 
 def info_of(impl: TensorImpl) -> OutputInfo:
-    """The facts that the engine checks this value's gradient against."""
+    """Return the facts that the engine checks this value's gradient against."""
     return (impl.sizes, impl.dtype, impl.device)
 
 
 def geometry_of(impl: TensorImpl) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Sizes, strides and storage offset."""
+    """Return sizes, strides and storage offset."""
     return (impl.sizes, impl.strides, impl.storage_offset)
 
 
 def accumulator_of(tensor: Tensor, meta: AutogradMeta) -> AccumulateGrad:
-    """The AccumulateGrad node of a leaf: one at a time per leaf, alive as long as a graph holds it."""
+    """Return the AccumulateGrad node of a leaf: one at a time per leaf, alive as long as a graph holds it."""
     accumulator = _C.accumulator_of(tensor)
     if meta.hooks and not (accumulator.hooks is not None and accumulator.hooks.tensor):
         accumulator.make_hooks().tensor[0] = meta.hooks

@@ -18,7 +18,8 @@ _FROM_BACKWARD = ("grad", "grads", "needs")
 
 
 class Recipe:
-    """The formulas' needs, computed once per operator: positions of inputs, and what each formula saves.
+    """The inputs and outputs that an operator's formulas need, computed once per operator: positions of inputs, and the tensors
+    that each formula saves.
 
     `plan` holds the same for C code, which records and evaluates with it (`csrc/record.h`).
     """
@@ -120,7 +121,7 @@ class OperatorBackward(OperatorNode, Node):
         return any(self._wanted)
 
     def name(self) -> str:
-        """The operator's name in camel case, as "AddBackward0"; "NllLossBackward0" for `nll_loss_forward`."""
+        """Return the operator's name in camel case, as "AddBackward0"; "NllLossBackward0" for `nll_loss_forward`."""
         words = self.recipe.op._schema.name.strip("_").removesuffix("_forward").split("_")
         return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 

@@ -89,15 +89,15 @@ class profile:  # noqa: N801  (torch's name)
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> Any:
-        """The events added up by name; RuntimeError before the end."""
+        """Return the events added up by name; RuntimeError before the end."""
         return self._finished_events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> Any:
-        """All events added up; RuntimeError before the end."""
+        """Return all events added up; RuntimeError before the end."""
         return self._finished_events().total_average()
 
     def table(self, *args: Any, **kwargs: Any) -> str:
-        """The events as text, as `EventList.table` makes it; RuntimeError before the end."""
+        """Return the events as text, as `EventList.table` makes it; RuntimeError before the end."""
         return self._finished_events().table(*args, **kwargs)
 
     @property

@@ -47,8 +47,8 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The facts to record of each call, besides its time."""
+class RecordedFacts:
+    """The facts to record of each call besides its time."""
 
     shapes: bool = False
     memory: bool = False
@@ -57,11 +57,12 @@ class Wish:
 
 
 class Recording:
-    """The spans of one thread between `start` and `stop`. One that `gives_way` records nothing while another one does."""
+    """The spans of one thread between `start` and `stop`. A recording whose `gives_way` is true records nothing while another
+    one does."""
 
     gives_way = False
 
-    def __init__(self, wish: Wish):
+    def __init__(self, wish: RecordedFacts):
         self.wish = wish
         self._waiting: Recording | None = None
         self.spans: list[Span] = []
@@ -131,7 +132,7 @@ class Recording:
         return result
 
     def backward(self, roots: Sequence[Edge]) -> None:
-        """A backward pass begins at these nodes."""
+        """Begin a backward pass at these nodes."""
 
     def apply(self, node: Any, grads: tuple) -> Any:
         """Run a node of the backward pass within spans named like those of torch's engine."""

@@ -16,7 +16,7 @@ from rushlight.autograd.profiler_recording import Recording, Span
 _TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
 _SORTABLE = (*_TIMES, "cpu_memory_usage", "self_cpu_memory_usage", "count", "flops", "device_time", "device_time_total",
              "self_device_time_total", "device_memory_usage", "self_device_memory_usage")  # fmt: skip
-_TRUNCATED = ("Name", "Input Shapes", "Source Location")  # columns that are truncated where they are too wide
+_TRUNCATED = ("Name", "Input Shapes", "Source Location")  # columns that are truncated if they are too wide
 _METRICS = ("self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total")
 
 
@@ -170,7 +170,8 @@ class EventList(list):
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
-        """The events added up by name, and by the shapes of their inputs, the innermost frames and the overload if wanted."""
+        """Return the events added up by name, and by the shapes of their inputs, the innermost frames and the overload if
+        wanted."""
         found: dict[tuple, FunctionEventAvg] = defaultdict(FunctionEventAvg)
         for event in self:
             shapes = str(event.input_shapes) if group_by_input_shapes else ""
@@ -185,7 +186,7 @@ class EventList(list):
         return EventList(found.values(), profile_memory=self._profile_memory, with_flops=self._with_flops)
 
     def total_average(self) -> FunctionEventAvg:
-        """All events added up."""
+        """Return all events added up."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -197,7 +198,7 @@ class EventList(list):
         max_name_column_width: int = 55, max_shapes_column_width: int = 80, header: str | None = None,
         top_level_events_only: bool = False, time_unit: str | None = None,
     ) -> str:  # fmt: skip
-        """The events as text, at most `row_limit` (-1: all), the greatest in `sort_by` first.
+        """Return the events as text, at most `row_limit` (-1: all), the greatest in `sort_by` first.
 
         `time_unit` is "s", "ms", "us" or None for what suits each. ValueError for names that nothing can be sorted by.
         """
@@ -217,7 +218,7 @@ class EventList(list):
             json.dump({"traceEvents": trace_events(self)}, file)
 
     def supported_export_stacks_metrics(self) -> list[str]:
-        """The metrics that `export_stacks` can sum."""
+        """Return the metrics that `export_stacks` can sum."""
         return list(_METRICS)
 
     def export_stacks(self, path: str | os.PathLike, metric: str) -> None:
@@ -233,7 +234,7 @@ class EventList(list):
 
 
 def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
-    """The events of recordings; each knows its inner calls."""
+    """Return the events of recordings; each knows its inner calls."""
     events: list[FunctionEvent] = []
     wish = None
     for recording in recordings:
@@ -312,8 +313,8 @@ def _drawn(
 ) -> str:
     cells = [[_shorten(show(row), limits.get(name)) for name, show in columns.items()] for row in rows]
     widths = [
-        max([len(name), *(len(line[place]) for line in cells), 10 if name != "Name" else 0]) + 2
-        for place, name in enumerate(columns)
+        max([len(name), *(len(line[position]) for line in cells), 10 if name != "Name" else 0]) + 2
+        for position, name in enumerate(columns)
     ]
     rule = "  ".join("-" * width for width in widths)
 

@@ -33,7 +33,7 @@ class SavedCopies:
         self.is_open = True
 
     def pack(self, tensor: Tensor) -> _Saved:
-        """The handle that a node keeps; the same one for the same elements."""
+        """Return the handle that a node keeps; the same one for the same elements."""
         impl = tensor._impl
         key = (id(impl.storage), impl.storage_offset, impl.sizes, impl.strides, impl.version.value)
         handle = self.tid_to_weakhandle.get(key)
@@ -42,7 +42,7 @@ class SavedCopies:
         return handle
 
     def unpack(self, handle: _Saved) -> Tensor:
-        """The elements as they were when saved."""
+        """Return the elements as they were when saved."""
         if not self.is_open:
             raise AssertionError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context in which the "
                                  "graph was originally recorded.")  # fmt: skip

@@ -78,7 +78,7 @@ class SavedTensor(_C.SavedTensorBase):
         self.unpack_hook = unpack_hook
 
     def unpack(self, owner: Node) -> Tensor:
-        """The tensor; RuntimeError when it was modified in place after it was saved."""
+        """Return the tensor; RuntimeError when it was modified in place after it was saved."""
         if self.unpack_hook is not None:
             return self._unpack_by_hook(owner)
         tensor = self.tensor
@@ -138,7 +138,7 @@ def _alias(tensor: Tensor) -> Tensor:
 
 
 def save(value: object) -> object:
-    """`value` in the form that a node keeps: tensors, also those in lists, as SavedTensors."""
+    """Return `value` in the form that a node keeps: tensors, also those in lists, as SavedTensors."""
     if isinstance(value, Tensor):
         return SavedTensor(value)
     if isinstance(value, list | tuple) and any(isinstance(item, Tensor) for item in value):
@@ -147,7 +147,7 @@ def save(value: object) -> object:
 
 
 def unpack(saved: object, owner: Node) -> object:
-    """The value that `save` was given."""
+    """Return the value that `save` was given."""
     if isinstance(saved, SavedTensor):
         return saved.unpack(owner)
     if isinstance(saved, list):
@@ -156,7 +156,7 @@ def unpack(saved: object, owner: Node) -> object:
 
 
 def keeps_tensors(saved: object) -> bool:
-    """Whether a result of `save` contains tensors."""
+    """Return whether a result of `save` contains tensors."""
     return isinstance(saved, SavedTensor) or (isinstance(saved, list) and any(map(keeps_tensors, saved)))
 
 

@@ -59,12 +59,12 @@ class disable_saved_tensors_hooks(Mode):
 
 
 def check_allowed() -> None:
-    """RuntimeError where hooks are disabled, with the message given there."""
+    """Raise RuntimeError if hooks are disabled, with the message given there."""
     if state.saved_tensor_hooks and isinstance(state.saved_tensor_hooks[-1], str):
         raise RuntimeError(state.saved_tensor_hooks[-1])
 
 
 def active_hooks() -> tuple[Callable, Callable] | None:
-    """The pair (pack, unpack) of hooks that apply to a tensor saved now, or None."""
+    """Return the pair (pack, unpack) of hooks that apply to a tensor saved now, or None."""
     hooks = state.saved_tensor_hooks[-1] if state.saved_tensor_hooks else None
     return hooks if isinstance(hooks, tuple) else None

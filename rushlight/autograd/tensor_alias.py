@@ -19,7 +19,7 @@ class Variable(metaclass=_VariableType):
     """A tensor: `Variable(tensor, requires_grad)` is one that shares the tensor's memory. Every tensor is an instance."""
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Any:
-        """TypeError for anything but a tensor; ValueError with `volatile`, which `no_grad` has replaced."""
+        """Raise TypeError for anything but a tensor; ValueError with `volatile`, which `no_grad` has replaced."""
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if volatile:

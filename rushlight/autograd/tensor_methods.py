@@ -24,7 +24,7 @@ def backward(
 
 
 def grad_fn(self: Tensor) -> Node | None:
-    """The node that made this tensor, or None for a leaf."""
+    """Return the node that made this tensor, or None for a leaf."""
     impl = self._impl
     if impl.view is not None:
         refresh_view(impl)
@@ -32,7 +32,7 @@ def grad_fn(self: Tensor) -> Node | None:
 
 
 def is_leaf(self: Tensor) -> bool:
-    """Whether no recorded operation made this tensor."""
+    """Return whether no recorded operation made this tensor."""
     return self.grad_fn is None
 
 

@@ -9,7 +9,7 @@ from rushlight.core.strides import may_overlap
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.view_origin import FUNCTION_VIEW, INFERENCE_VIEW, MULTIPLE_VIEWS, NO_GRAD_VIEW
-from rushlight.ops.lazy_views import computed, turned_over
+from rushlight.ops.lazy_views import materialize_bits, toggle_lazy_bits
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -17,7 +17,7 @@ aten = namespaces.namespace("aten")
 
 
 def gradient_edge(tensor: Tensor) -> Edge:
-    """The edge of `tensor`: its grad_fn's output, its accumulator if it is a leaf, or none."""
+    """Return the edge of `tensor`: its grad_fn's output, its accumulator if it is a leaf, or none."""
     impl = tensor._impl
     if impl.view is not None:
         refresh_view(impl)
@@ -49,8 +49,8 @@ def refresh_view(impl: TensorImpl) -> None:
 
 
 def forbidden_write(impl: TensorImpl, what: str) -> str:
-    """The reason why writing to a view is forbidden: an operator returned it with others, or a Function or a mode without
-    recording made it."""
+    """Return the reason why writing to a view is forbidden: an operator returned it with others, or a Function or a mode
+    without recording made it."""
     origin, meta = impl.view.origin, impl.autograd
     node = None if meta is None else meta.grad_fn
     mode = "inference" if origin == INFERENCE_VIEW else "no_grad"
@@ -115,23 +115,23 @@ class Window:
         self.view_is_complex = view.dtype.is_complex and not base.dtype.is_complex
 
     def part(self, whole: Tensor) -> Tensor:
-        """The view's part of `whole`, a gradient with the base's layout that starts at the storage's start."""
+        """Return the view's part of `whole`, a gradient with the base's layout that starts at the storage's start."""
         own = _in_real_numbers(self.base) if self.base_is_complex else self.base
         sizes, strides, offset = _in_real_numbers(self.view) if self.view_is_complex else self.view
         source = aten.view_as_real(whole) if self.base_is_complex else whole
         found = source.as_strided(sizes, strides, offset - own[2])
-        return turned_over(aten.view_as_complex(found) if self.view_is_complex else found, self.turned)
+        return toggle_lazy_bits(aten.view_as_complex(found) if self.view_is_complex else found, self.turned)
 
     def copy(self, grad: Tensor) -> Tensor:
-        """A copy of the base's gradient with the base's layout."""
+        """Return a copy of the base's gradient with the base's layout."""
         return grad.new_empty_strided(*self.base[:2]).copy_(grad)
 
     def spread(self, grad: Tensor) -> Tensor:
-        """The base's gradient from the gradient of the view alone."""
+        """Return the base's gradient from the gradient of the view alone."""
         if may_overlap(*self.view[:2]) or may_overlap(*self.base[:2]):
             own = _in_real_numbers(self.base) if self.base_is_complex else self.base
             view = _in_real_numbers(self.view) if self.view_is_complex else self.view
-            grad = computed(grad, self.turned)
+            grad = materialize_bits(grad, self.turned)
             found = as_strided_gradient(aten.view_as_real(grad) if self.view_is_complex else grad, own, view)
             return aten.view_as_complex(found) if self.base_is_complex else found
         kind = grad.dtype.to_complex() if self.base_is_complex else grad.dtype.to_real() if self.view_is_complex else grad.dtype

@@ -92,11 +92,11 @@ class AOTICompiledModel:
         """The program's results. ValueError for arguments of another structure, RuntimeError for wrong dtypes and sizes."""
         leaves = flatten_inputs(self._in_spec, args, kwargs)
         given = []
-        for place, (leaf, fixed) in enumerate(zip(leaves, self._fixed, strict=True)):
+        for position, (leaf, fixed) in enumerate(zip(leaves, self._fixed, strict=True)):
             if fixed is None:
                 given.append(leaf.detach().numpy(force=True) if isinstance(leaf, Tensor) else leaf)
             elif leaf != fixed[0]:
-                raise RuntimeError(f"input {place} is {leaf!r}, and was {fixed[0]!r} when the program was exported")
+                raise RuntimeError(f"input {position} is {leaf!r}, and was {fixed[0]!r} when the program was exported")
         found = self._model(*given)
         results = found if isinstance(found, tuple) else (found,)
         return tree_unflatten([from_numpy(each) if isinstance(each, np.ndarray) else each for each in results], self._out_spec)

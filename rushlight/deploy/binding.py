@@ -123,8 +123,8 @@ class Model:
     def signature(self, method: str) -> str:
         """Return a method's inputs and outputs: `forward(x: float32[n, 3]) -> result: float32[n, 2]`."""
         found = self._methods[method][1]
-        inputs = ", ".join(found.inputs[place].text.decode() for place in range(found.input_count))
-        outputs = ", ".join(found.outputs[place].text.decode() for place in range(found.output_count))
+        inputs = ", ".join(found.inputs[position].text.decode() for position in range(found.input_count))
+        outputs = ", ".join(found.outputs[position].text.decode() for position in range(found.output_count))
         return f"{method}({inputs}) -> {outputs}"
 
     def __call__(self, *values: Any) -> Any:
@@ -157,11 +157,11 @@ class Model:
             raise TypeError(f"{self.signature(name)} takes {method.input_count} arguments, got {len(values)}")
         kept: list[Any] = []
         inputs, outputs = (_Value * max(len(values), 1))(), (_Value * max(method.output_count, 1))()
-        for place, value in enumerate(values):
-            inputs[place] = _python_to_value(value, kept)
+        for position, value in enumerate(values):
+            inputs[position] = _python_to_value(value, kept)
         counts = ctypes.c_size_t(len(values)), ctypes.c_size_t(method.output_count)
         self._check(self._call("run", self._handle, ctypes.c_size_t(index), inputs, counts[0], outputs, counts[1]))
-        results = [_value_to_python(outputs[place]) for place in range(method.output_count)]
+        results = [_value_to_python(outputs[position]) for position in range(method.output_count)]
         return results[0] if len(results) == 1 else tuple(results)
 
 
@@ -186,8 +186,8 @@ def _python_to_value(given: Any, kept: list[Any]) -> _Value:
         items = [each for pair in given.items() for each in pair] if isinstance(given, dict) else list(given)
         held = (_Value * max(len(items), 1))()
         kept.append(held)
-        for place, item in enumerate(items):
-            held[place] = _python_to_value(item, kept)
+        for position, item in enumerate(items):
+            held[position] = _python_to_value(item, kept)
         made.as_.list.items, made.as_.list.count = ctypes.addressof(held), len(items)
     else:
         made.kind, made.as_.tensor = _TENSOR, _array_to_tensor(np.asarray(given), kept)

@@ -175,8 +175,8 @@ def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str
 def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, str]) -> list[Parameter]:
     names = _output_names(program)
     made = []
-    for place, (name, view) in enumerate(zip(names, form.outputs, strict=True)):
-        found = form.tensor_at(place)
+    for position, (name, view) in enumerate(zip(names, form.outputs, strict=True)):
+        found = form.tensor_at(position)
         if found is None:
             kind = {bool: "bool", int: "int", float: "float", str: "string", type(None): "none"}.get(type(view.value), "int")
             made.append(Parameter(name, kind))
@@ -208,17 +208,16 @@ def _paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def _add_form(model: Model, method: Method, form: GraphForm | PartsForm, count: int, slots: Sequence[int], seeds: int) -> None:
     """Add the function that runs a graph on the method's values and the model's state."""
     function = f"form_{method.name}_{len(method.forms)}"
-    given = [f"&inputs[{place}]" for place in range(count)] + [f"&self.states[{slot}].now" for slot in slots]
+    given = [f"&inputs[{position}]" for position in range(count)] + [f"&self.states[{slot}].now" for slot in slots]
     given += [f"&seed_{number}" for number in range(seeds)]
     lines = ["(void)inputs, (void)outputs;"]
     lines += [f"const value seed_{number} = self.next_seed();" for number in range(seeds)]
     lines += [f"const value* const given[] = {{{', '.join(given) or 'nullptr'}}};"]
-    lines += [
-        f"value* const places[] = {{{', '.join(f'&outputs[{place}]' for place in range(len(method.outputs))) or 'nullptr'}}};"
-    ]
+    outputs = ", ".join(f"&outputs[{position}]" for position in range(len(method.outputs)))
+    lines += [f"value* const places[] = {{{outputs or 'nullptr'}}};"]
     lines += [f"value made[{max(len(method.outputs), 1)}];", f"int status = {form.call}(self, given, places, made);"]
-    for place, each in enumerate(method.outputs):
-        lines.append(f'if (status == ok) status = self.deliver(outputs[{place}], made[{place}], "{each.name}");')
+    for position, each in enumerate(method.outputs):
+        lines.append(f'if (status == ok) status = self.deliver(outputs[{position}], made[{position}], "{each.name}");')
     body = "\n".join(f"  {line}" for line in [*lines, "return status;"])
     model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
     method.forms.append(function)

@@ -119,15 +119,17 @@ def _open_dims(arguments: Sequence[Any], shapes: Any) -> dict[int, dict[int, str
     if isinstance(shapes, Mapping):
         raise ValueError("dynamic_shapes of a scripted module go by the order of arguments: give a tuple, one entry for each")
     found: dict[int, dict[int, str]] = {}
-    place = 0
+    position = 0
     for argument, shape in zip(arguments, shapes, strict=False):
         tensors = [leaf for leaf in tree_flatten(argument)[0] if isinstance(leaf, Tensor)]
         if isinstance(argument, Tensor) and shape is not None:
             entries = shape.items() if isinstance(shape, Mapping) else enumerate(shape)
-            dims = {dim: getattr(entry, "__name__", None) or f"size_{place}_{dim}" for dim, entry in entries if _is_open(entry)}
+            dims = {
+                dim: getattr(entry, "__name__", None) or f"size_{position}_{dim}" for dim, entry in entries if _is_open(entry)
+            }
             if dims:
-                found[place] = dims
-        place += len(tensors)
+                found[position] = dims
+        position += len(tensors)
     return found
 
 

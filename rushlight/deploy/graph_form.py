@@ -78,9 +78,9 @@ class GraphForm:
         """The function's name."""
         return f"graph_{self.number}"
 
-    def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
+    def tensor_at(self, position: int) -> tuple[dtype, tuple[Size, ...]] | None:
         """Return the dtype and sizes of an output; None if it is no tensor."""
-        view = self.outputs[place]
+        view = self.outputs[position]
         if not view.buffer:
             return None
         given = {each.name: each for each in (*self.plan.inputs, *self.plan.constants)}.get(view.buffer)
@@ -116,8 +116,8 @@ class _Writer:
         self.names = names
         self.size_names = size_names
         self.counts = counts
-        self.tensors = [place for place, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
-        self.positions = {given.name: place for given, place in zip(plan.inputs, self.tensors, strict=True)}
+        self.tensors = [position for position, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
+        self.positions = {given.name: position for given, position in zip(plan.inputs, self.tensors, strict=True)}
 
     # Values derived from constants
 
@@ -126,13 +126,13 @@ class _Writer:
         plan, k = self.plan, self.number
         lines = [f"void** const kept = (void**)held.made.take({max(plan.kept, 1)} * (long)sizeof(void*));"]
         lines += ["if (!kept) return nullptr;"]
-        for place, tensor in enumerate(constants):
-            lines.append(f"kept[{place}] = (void*)(held.data + {weights.add(tensor)}L);")
+        for position, tensor in enumerate(constants):
+            lines.append(f"kept[{position}] = (void*)(held.data + {weights.add(tensor)}L);")
         first = len(constants)
-        *places, end = accumulate(map(aligned, (*plan.folded, *plan.packed)), initial=0)
-        if places:
+        *positions, end = accumulate(map(aligned, (*plan.folded, *plan.packed)), initial=0)
+        if positions:
             lines += [f"char* const block = (char*)held.made.take({end}L);", "if (!block) return nullptr;"]
-            lines += [f"kept[{first + index}] = block + {place}L;" for index, place in enumerate(places)]
+            lines += [f"kept[{first + index}] = block + {position}L;" for index, position in enumerate(positions)]
         if "rushlight_fold(" in source:
             lines.append(f"program_{k}::fold(kept, 1);")
         if plan.packed:
@@ -159,21 +159,21 @@ class _Writer:
 
     def _read_inputs(self) -> Iterator[str]:
         yield "(void)given, (void)places, (void)made;"
-        for place, given in enumerate(self.symbols.inputs):
-            name = c_string(self.names[place])
+        for position, given in enumerate(self.symbols.inputs):
+            name = c_string(self.names[position])
             if isinstance(given, TensorInput):
                 kind = f"{c_constant(given.dtype)}, {len(given.size)}"
-                yield f"const tensor* const p{place} = self.tensor_in(*given[{place}], {name}, {kind});"
-                yield f"if (!p{place}) return unfit;"
-                yield f"const tensor& i{place} = *p{place};"
-                yield f"(void)i{place};"
+                yield f"const tensor* const p{position} = self.tensor_in(*given[{position}], {name}, {kind});"
+                yield f"if (!p{position}) return unfit;"
+                yield f"const tensor& i{position} = *p{position};"
+                yield f"(void)i{position};"
                 known = [(dim, size) for dim, size in enumerate(given.size) if isinstance(size, int)]
                 if known:
-                    test = " || ".join(f"i{place}.sizes[{dim}] != {size}" for dim, size in known)
-                    yield f"if ({test}) return self.wrong_sizes(i{place}, {name}, {c_string(self.sizes_text(given.size))});"
+                    test = " || ".join(f"i{position}.sizes[{dim}] != {size}" for dim, size in known)
+                    yield f"if ({test}) return self.wrong_sizes(i{position}, {name}, {c_string(self.sizes_text(given.size))});"
             else:
-                yield f"const int64_t a{place} = given[{place}]->as.integer;"
-                yield f"(void)a{place};"
+                yield f"const int64_t a{position} = given[{position}]->as.integer;"
+                yield f"(void)a{position};"
 
     def _symbols_read(self) -> Iterator[str]:
         for symbol, value in self.symbols.definitions.items():
@@ -187,12 +187,12 @@ class _Writer:
             free = relation.expression.free_variables()
             if free and all(self._is_symbol(each) for each in free):
                 yield f"({_as_counted(relation.expression, text)}).{TESTS[relation.kind]}()", self.named(str(relation))
-        for place in self.tensors:
-            for dim, size in enumerate(self.symbols.inputs[place].size):
-                if isinstance(size, Expr) and size is not self._defined_by(place, dim):
-                    difference = f"(counted({size_text(size)}) - i{place}.sizes[{dim}]).is_zero()"
-                    wanted = self.sizes_text(self.symbols.inputs[place].size)
-                    yield difference, f"the sizes {wanted} of {self.names[place]}"
+        for position in self.tensors:
+            for dim, size in enumerate(self.symbols.inputs[position].size):
+                if isinstance(size, Expr) and size is not self._defined_by(position, dim):
+                    difference = f"(counted({size_text(size)}) - i{position}.sizes[{dim}]).is_zero()"
+                    wanted = self.sizes_text(self.symbols.inputs[position].size)
+                    yield difference, f"the sizes {wanted} of {self.names[position]}"
 
     def _relations(self) -> Iterator[Relation]:
         yield from self.symbols.relations
@@ -208,25 +208,25 @@ class _Writer:
     def _is_symbol(self, variable: Var) -> bool:
         return variable in self.symbols.definitions
 
-    def _defined_by(self, place: int, dim: int) -> Var | None:
+    def _defined_by(self, position: int, dim: int) -> Var | None:
         """Return the symbol that equals a dimension."""
-        name = f"i{place}.sizes[{dim}]"
+        name = f"i{position}.sizes[{dim}]"
         return next((symbol for symbol, value in self.symbols.definitions.items() if str(value) == name), None)
 
     def _check(self, checks: list) -> Iterator[str]:
         if checks:
-            arguments = [*self.symbols.names, *(f"i{place}" for place in self.tensors)]
+            arguments = [*self.symbols.names, *(f"i{position}" for position in self.tensors)]
             yield f"if (const int wrong = sizes_fit_{self.number}({', '.join(['self', *arguments])})) return wrong;"
 
     def _check_function(self, checks: list[tuple[str, str]]) -> str:
         """Return the function that checks open sizes. Sums and products that overflow 64 bits are out of range."""
         parameters = [
             *(f"counted {name}" for name in self.symbols.names),
-            *(f"const tensor& i{place}" for place in self.tensors),
+            *(f"const tensor& i{position}" for position in self.tensors),
         ]
         values = ", ".join(f"{self.named(name)} = %lld" for name in self.symbols.names)
         numbers = ", ".join(f"(long long){name}.number" for name in self.symbols.names)
-        lines = [f"(void){name};" for name in self.symbols.names] + [f"(void)i{place};" for place in self.tensors]
+        lines = [f"(void){name};" for name in self.symbols.names] + [f"(void)i{position};" for position in self.tensors]
         for test, text in checks:
             said = format_text(f"the model is for sizes with {text}, got ")[:-1]
             lines.append(f'if (!{test}) return self.say(unfit, {said}{values}"{", " + numbers if numbers else ""});')
@@ -234,11 +234,11 @@ class _Writer:
         return _function(head, [*lines, "return ok;"])
 
     def _lay_out_inputs(self) -> Iterator[str]:
-        for place in self.tensors:
-            given = self.symbols.inputs[place]
-            yield f"const int64_t strides_{place}[] = {{{_join_sizes(given.stride)}}};"
-            yield f"void* const d{place} = self.laid(i{place}, strides_{place});"
-            yield f"if (!d{place}) return self.no_more();"
+        for position in self.tensors:
+            given = self.symbols.inputs[position]
+            yield f"const int64_t strides_{position}[] = {{{_join_sizes(given.stride)}}};"
+            yield f"void* const d{position} = self.laid(i{position}, strides_{position});"
+            yield f"if (!d{position}) return self.no_more();"
 
     def _allocate(self) -> Iterator[str]:
         """Allocate the results and the memory of the run."""
@@ -252,7 +252,7 @@ class _Writer:
             yield f"void* const arena = self.take(program_{k}::arena_bytes(self.threads));"
         yield "if (!arena) return self.no_more();"
         for index, (name, nbytes) in enumerate(self.plan.outputs.items()):
-            wholes = [place for place, view in enumerate(self.plan.views) if view.buffer == name]
+            wholes = [position for position, view in enumerate(self.plan.views) if view.buffer == name]
             whole = self._find_whole_result(wholes, name)
             if whole is None:
                 yield f"void* const o{index} = self.take({size_text(nbytes)});"
@@ -275,7 +275,7 @@ class _Writer:
 
     def _call(self) -> Iterator[str]:
         k = self.number
-        pointers = [f"d{place}" for place in self.tensors]
+        pointers = [f"d{position}" for position in self.tensors]
         pointers += [f"kept[{index}]" for index in range(self.plan.kept)]
         pointers += [f"o{index}" for index in range(len(self.plan.outputs))]
         pointers += ["arena", *(f"(void*)(intptr_t){name}" for name in self.symbols.names)]
@@ -286,22 +286,22 @@ class _Writer:
     def _copy_back(self) -> Iterator[str]:
         """Copy back the values that were written to copies of inputs."""
         for number in self.plan.written:
-            place = self.tensors[number]
-            copied = f"tensor_of(d{place}, i{place}.dtype, i{place}.rank, i{place}.sizes, strides_{place})"
-            yield f"if (d{place} != i{place}.data) copy_tensor(i{place}, {copied});"
+            position = self.tensors[number]
+            copied = f"tensor_of(d{position}, i{position}.dtype, i{position}.rank, i{position}.sizes, strides_{position})"
+            yield f"if (d{position} != i{position}.data) copy_tensor(i{position}, {copied});"
 
     def _describe(self) -> Iterator[str]:
-        for place, view in enumerate(self.plan.views):
+        for position, view in enumerate(self.plan.views):
             if not view.buffer:
-                yield f"made[{place}] = {self._number(view.value)};"
+                yield f"made[{position}] = {self._number(view.value)};"
                 continue
             if view.buffer in self.plan.outputs:
                 pointer = f"o{list(self.plan.outputs).index(view.buffer)}"
-                yield f"made[{place}] = of_tensor({self._tensor(place, pointer)});"
+                yield f"made[{position}] = of_tensor({self._tensor(position, pointer)});"
                 continue
             # Copy a view of an input or a constant, because the handle must own results.
-            source = f"of_tensor({self._tensor(place, self._source(view.buffer))})"
-            yield f"if (!copy_value(made[{place}], {source}, self.run_memory())) return self.no_more();"
+            source = f"of_tensor({self._tensor(position, self._source(view.buffer))})"
+            yield f"if (!copy_value(made[{position}], {source}, self.run_memory())) return self.no_more();"
 
     def _source(self, buffer: str) -> str:
         if buffer in self.positions:
@@ -312,16 +312,16 @@ class _Writer:
     def _number(self, value: object) -> str:
         return f"of_integer({size_text(value)})" if isinstance(value, Expr) else constant_text(value)
 
-    def _tensor(self, place: int, pointer: str) -> str:
+    def _tensor(self, position: int, pointer: str) -> str:
         """Return a result as a tensor at a pointer."""
-        view = self.plan.views[place]
+        view = self.plan.views[position]
         kind = self.plan.dtypes[view.buffer]
         size, stride = view.size, view.stride
         if view.is_whole and view.buffer in self.positions:
             given = self.symbols.inputs[self.positions[view.buffer]]
             size, stride = given.size, given.stride
-        place = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
-        at = pointer if pointer == "nullptr" or view.offset == 0 else place
+        position = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
+        at = pointer if pointer == "nullptr" or view.offset == 0 else position
         return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array(size)}, {_array(stride)})"
 
     # Words

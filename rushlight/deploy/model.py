@@ -117,7 +117,7 @@ class Model:
 
 
 def check_tensor(name: str, kind: dtype, sizes: Sequence[Size]) -> None:
-    """NotExportable for a tensor that the interface does not support."""
+    """Raise NotExportable for a tensor that the interface does not support."""
     if kind.name not in DTYPES:
         raise NotExportable(f"{name} is of dtype {kind}; tensors that cross the interface are of {', '.join(DTYPES)}")
     if len(sizes) > MAX_DIMS:
@@ -129,8 +129,8 @@ def tensor_text(tensor: Tensor, weights: Weights) -> str:
     check_tensor("a tensor that the model holds", tensor.dtype, tensor.shape)
     impl = tensor._impl
     sizes, strides = (f"sizes_of({', '.join(f'{each}L' for each in row) or '0'}).numbers" for row in (impl.sizes, impl.strides))
-    place = f"(void*)(self.held->data + {weights.add(tensor)}L)"
-    return f"of_tensor(tensor_of({place}, {c_constant(impl.dtype)}, {len(impl.sizes)}, {sizes}, {strides}))"
+    position = f"(void*)(self.held->data + {weights.add(tensor)}L)"
+    return f"of_tensor(tensor_of({position}, {c_constant(impl.dtype)}, {len(impl.sizes)}, {sizes}, {strides}))"
 
 
 def initial_text(value: object, weights: Weights, lines: list[str], name: str = "items") -> str:
@@ -140,7 +140,7 @@ def initial_text(value: object, weights: Weights, lines: list[str], name: str = 
     if not isinstance(value, list | tuple | dict):
         return constant_text(value)
     items = [each for pair in value.items() for each in pair] if isinstance(value, dict) else list(value)
-    texts = [initial_text(item, weights, lines, f"{name}_{place}") for place, item in enumerate(items)]
+    texts = [initial_text(item, weights, lines, f"{name}_{position}") for position, item in enumerate(items)]
     lines.append(f"value {name}[] = {{{', '.join(texts) or 'none()'}}};")
     kind = "LIST" if isinstance(value, list) else "DICT" if isinstance(value, dict) else "TUPLE"
     return f"of_items(RL_CONSTANT({kind}), {name}, {len(items)})"

@@ -66,9 +66,9 @@ class PartsForm:
         """The function's name."""
         return f"parts_{self.number}"
 
-    def tensor_at(self, place: int) -> tuple[dtype, tuple[Size, ...]] | None:
+    def tensor_at(self, position: int) -> tuple[dtype, tuple[Size, ...]] | None:
         """Return the dtype and sizes of an output; None if it is no tensor."""
-        return self.kinds[place]
+        return self.kinds[position]
 
 
 def _masks_to_positions(change: OpOverload, self: Tensor, indices: list, *rest: object) -> object:
@@ -80,8 +80,8 @@ def _masks_to_positions(change: OpOverload, self: Tensor, indices: list, *rest: 
     lists: list[Tensor | None] = []
     for index in indices:
         if _is_mask(index):
-            places = aten("nonzero")(index)
-            lists += [aten("select.int")(places, 1, dim) for dim in range(index.dim())]
+            positions = aten("nonzero")(index)
+            lists += [aten("select.int")(positions, 1, dim) for dim in range(index.dim())]
         else:
             lists.append(index)
     return change(self, lists, *rest)
@@ -148,8 +148,8 @@ class PartsWriter:
         """Add the function and its programs. NotExportable lists the operators without a native form."""
         self.module, self.names = module, list(names)
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
-        for place, node in enumerate(inputs):
-            self.texts[node] = f"given[{place}]"
+        for position, node in enumerate(inputs):
+            self.texts[node] = f"given[{position}]"
         for node in module.graph.nodes:
             if node.op == "get_attr":
                 self.texts[node] = f"&{self._constant(node)}"
@@ -160,8 +160,8 @@ class PartsWriter:
                 self._write_call(node)
         results = module.graph.output_node().args[0]
         self._write_checks(unknown)
-        for place, result in enumerate(results):
-            self.lines.append(f"made[{place}] = {self._result(result)};")
+        for position, result in enumerate(results):
+            self.lines.append(f"made[{position}] = {self._result(result)};")
         self.model.looks_at_values = True
         number = len(self.model.forms)
         body = "\n".join(f"  {line}" for line in ["(void)given, (void)places, (void)made;", *self.lines, "return ok;"])
@@ -186,8 +186,8 @@ class PartsWriter:
             return
         made = f"values_{len(self.lines)}"
         self.lines.append(f"value {made}[{max(len(results), 1)}];")
-        for place, node in enumerate(results):
-            self.texts[node] = f"&{made}[{place}]"
+        for position, node in enumerate(results):
+            self.texts[node] = f"&{made}[{position}]"
         part = _Part(self.module, nodes, [node for node in used if node.op != "get_attr"], results)
         general = part.captured({})
         forms = [self._form(part, general, {})]
@@ -196,10 +196,10 @@ class PartsWriter:
                 forms.append(self._form(part, part.captured(fixed), fixed))
         self.lines.append(f"value* const {made}_at[] = {{{', '.join(['nullptr'] * max(len(results), 1))}}};")
         self.lines.append(f"int {made}_status = unfit;")
-        for place, (form, conditions, given) in enumerate(forms):
-            self.lines.append(f"const value* const {made}_given_{place}[] = {{{', '.join(given) or 'nullptr'}}};")
+        for position, (form, conditions, given) in enumerate(forms):
+            self.lines.append(f"const value* const {made}_given_{position}[] = {{{', '.join(given) or 'nullptr'}}};")
             condition = " && ".join([f"{made}_status == unfit", *conditions])
-            call = f"graph_{form.number}(self, {made}_given_{place}, {made}_at, {made})"
+            call = f"graph_{form.number}(self, {made}_given_{position}, {made}_at, {made})"
             self.lines.append(f"if ({condition}) {made}_status = {call};")
         self.lines.append(f"if ({made}_status) return {made}_status;")
 
@@ -263,13 +263,13 @@ class PartsWriter:
     def _note_symbols(self, node: Node, made: str) -> None:
         """Record the results that define symbols of data-dependent sizes."""
         value = node.meta["val"]
-        for place, each in enumerate(value if isinstance(value, tuple | list) else [value]):
+        for position, each in enumerate(value if isinstance(value, tuple | list) else [value]):
             if isinstance(each, SymInt) and isinstance(each.expr, Var):
-                self.known.setdefault(str(each.expr), f"{made}[{place}].as.integer")
+                self.known.setdefault(str(each.expr), f"{made}[{position}].as.integer")
             elif isinstance(each, Tensor):
                 for dim, size in enumerate(as_sizes(each.shape)):
                     if isinstance(size, Var):
-                        self.known.setdefault(str(size), f"{made}[{place}].as.tensor.sizes[{dim}]")
+                        self.known.setdefault(str(size), f"{made}[{position}].as.tensor.sizes[{dim}]")
 
     def _write_checks(self, unknown: UnknownSizes) -> None:
         """Check the assumptions about data-dependent numbers after everything has run, before results are returned or

@@ -222,7 +222,7 @@ class Values:
         name = self.temporary("items")
         self.lines.append(f"value* const {name} = (value*)self.take({max(len(parts), 1)} * (long)sizeof(value));")
         self.lines.append(f"if (!{name}) return self.no_more();")
-        self.lines += [f"{name}[{place}] = {part};" for place, part in enumerate(parts)]
+        self.lines += [f"{name}[{position}] = {part};" for position, part in enumerate(parts)]
         made = f"of_items(RL_CONSTANT({kind}), {name}, {len(parts)})"
         self._made[template.number] = made
         return made

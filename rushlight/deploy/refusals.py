@@ -14,7 +14,7 @@ MAY_FAIL = (RuntimeError, ArithmeticError, ValueError, TypeError, LookupError, N
 
 
 def refuse_unsupported(module: GraphModule, name: str) -> None:
-    """NotExportable for a graph with operators that have no native form; lists them with their source lines."""
+    """Raise NotExportable for a graph with operators that have no native form; lists them with their source lines."""
     found: dict[str, None] = {}
     for node in module.graph.nodes:
         if node.op == "call_function" and not is_supported(node) and not is_write_back(node):

@@ -50,17 +50,19 @@ class Example:
 
     def with_sizes(self, sizes: dict[str, int]) -> Example:
         """Return the example with some of the open sizes fixed."""
-        place, arguments = 0, []
+        position, arguments = 0, []
         for argument in self.arguments:
             made = argument
             if isinstance(argument, Tensor):
-                for dim, name in self.dims.get(place, {}).items():
+                for dim, name in self.dims.get(position, {}).items():
                     if name in sizes:
                         made = index_select(made, dim, remainder(arange(sizes[name]), made.size(dim)))
-            place += _tensors_in(argument)
+            position += _tensors_in(argument)
             arguments.append(made)
-        rest = {place: {dim: name for dim, name in each.items() if name not in sizes} for place, each in self.dims.items()}
-        return Example(self.method, tuple(arguments), {place: each for place, each in rest.items() if each}, self.bounds)
+        rest = {
+            position: {dim: name for dim, name in each.items() if name not in sizes} for position, each in self.dims.items()
+        }
+        return Example(self.method, tuple(arguments), {position: each for position, each in rest.items() if each}, self.bounds)
 
 
 def add_scripted(model: Model, module: ScriptModule, examples: Sequence[Example]) -> None:
@@ -181,7 +183,7 @@ def _forms_of(graph: Graph, call: list, example: Example, given: int, reasons: l
     A graph that would hold only for the example's strings and lists of numbers comes last. `given` is the number of arguments
     that callers pass. `reasons` receives why there are no further forms.
     """
-    dims: Dims = {place: frozenset(found) for place, found in example.dims.items()}
+    dims: Dims = {position: frozenset(found) for position, found in example.dims.items()}
     direct = ("statement by statement", lambda: DirectForm(graph, call, example.dims, example.bounds))
     makers = [("with loops and branches of its own", lambda: _make_structured_form(graph, call, example)), direct]
     # The direct form comes first, because other forms support only one member of a union.
@@ -221,24 +223,24 @@ def _size_names(form: Form, example: Example) -> dict[str, str]:
         return {}
     found = {}
     for binding in form.captured.sizes.environment.bindings:
-        place, dim = binding.source
-        if dim is not None and place in example.dims and dim in example.dims[place]:
-            found[str(binding.symbol)] = example.dims[place][dim]
+        position, dim = binding.source
+        if dim is not None and position in example.dims and dim in example.dims[position]:
+            found[str(binding.symbol)] = example.dims[position][dim]
     return found
 
 
 def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object], example: Example) -> list[Parameter]:
-    made, place = [], 0
+    made, position = [], 0
     for name, declared, value in zip(names, schema, arguments, strict=True):
         if isinstance(value, Tensor):
-            open_dims = example.dims.get(place, {})
+            open_dims = example.dims.get(position, {})
             check_tensor(name, value.dtype, value.shape)
             sizes = tuple(open_dims.get(dim, size) for dim, size in enumerate(value.shape))
             bounds = tuple((size, *example.bounds.get(size, (0, None))) for size in dict.fromkeys(open_dims.values()))
             made.append(Parameter(name, "tensor", value.dtype, sizes, bounds))
-            place += 1
+            position += 1
             continue
-        place += _tensors_in(value)
+        position += _tensors_in(value)
         made.append(Parameter(name, _kind(value), about=str(declared.type)))
     return made
 

@@ -170,8 +170,8 @@ def _typed_functions(model: Model) -> Iterator[str]:
 def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
     """Write the function that runs a method. Its parameters have numbers for names, because names may be any text in the
     model."""
-    inputs = [(each, f"input_{place}") for place, each in enumerate(method.inputs)]
-    outputs = [(each, f"output_{place}") for place, each in enumerate(method.outputs)]
+    inputs = [(each, f"input_{position}") for position, each in enumerate(method.inputs)]
+    outputs = [(each, f"output_{position}") for position, each in enumerate(method.outputs)]
     head = _typed_head(model, method, "RL_HANDLE", [name for _, name in inputs], [name for _, name in outputs])
     yield f'extern "C" {head} {{'
     simple = ("int", "float", "bool")
@@ -189,18 +189,18 @@ def _typed_function(model: Model, method: Method, index: int) -> Iterator[str]:
         for each, name in inputs
     ] or [f"{own}none()"]
     yield f"  const {own}value given_inputs[] = {{{', '.join(given)}}};"
-    places = [
+    positions = [
         f"{own}place_of(*{name})" if each.kind == "tensor" else f"*{name}" if each.kind not in makers else f"{own}none()"
         for each, name in outputs
     ] or [f"{own}none()"]
-    yield f"  {own}value given_outputs[] = {{{', '.join(places)}}};"
+    yield f"  {own}value given_outputs[] = {{{', '.join(positions)}}};"
     counts = f"given_inputs, {len(inputs)}, given_outputs, {len(outputs)}"
     yield f"  const int status = {own}run_method(inside, {index}, {counts});"
     yield f"  if (status) return ({status})status;"
     readers = {"int": "as.integer", "float": "as.real", "bool": "as.integer != 0", "tensor": "as.tensor"}
-    for place, (each, name) in enumerate(outputs):
+    for position, (each, name) in enumerate(outputs):
         read = f".{readers[each.kind]}" if each.kind in readers else ""
-        yield f"  *{name} = given_outputs[{place}]{read};"
+        yield f"  *{name} = given_outputs[{position}]{read};"
     yield f"  return {model.name.upper()}_OK;"
     yield "}"
     yield ""

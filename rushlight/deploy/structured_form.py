@@ -90,13 +90,13 @@ class StructuredForm:
     def _constants(self, states: States) -> dict[int, Tensor]:
         """Return the inputs that are weights, by position."""
         found = {}
-        for place, source in enumerate(self.translation.sources):
+        for position, source in enumerate(self.translation.sources):
             if isinstance(source, Fixed):
-                found[place] = source.tensor
+                found[position] = source.tensor
             elif source.path and not self._is_state(source):
                 value = source.read(self.arguments)
                 if isinstance(value, Tensor):
-                    found[place] = value
+                    found[position] = value
         return found
 
     def _make_kept(self, model: Model, k: int) -> str:
@@ -110,9 +110,10 @@ class StructuredForm:
             f"if (!kept[{count}]) return nullptr;",
             f"int64_t cells[{count + 1}] = {{}};",
         ]
-        for place, tensor in self.constants.items():
+        for position, tensor in self.constants.items():
             offset = model.weights.add(tensor if tensor.is_contiguous() else tensor.contiguous())
-            lines += [f"kept[{place}] = (void*)(held.data + {offset}L);", f"cells[{place}] = (int64_t)(intptr_t)kept[{place}];"]
+            lines.append(f"kept[{position}] = (void*)(held.data + {offset}L);")
+            lines.append(f"cells[{position}] = (int64_t)(intptr_t)kept[{position}];")
         lines += [f"void* buffers[] = {{cells, kept[{count}]}};", f"program_{k}::prepare(buffers, 1);", "return kept;"]
         body = "\n".join(f"  {line}" for line in lines)
         return f"static void** make_kept_{k}(weights& held) {{\n{body}\n}}"
@@ -157,13 +158,13 @@ class StructuredForm:
         lines += ["(void)inputs, (void)outputs;", f"void** const kept = kept_of(*self.held, {k}, make_kept_{k});"]
         lines += ["if (!kept) return self.no_more();", f"int64_t cells[{inputs + outputs + 1}] = {{}};"]
         backs: list[str] = []
-        for place, (source, kind) in enumerate(zip(self.translation.sources, self.kinds, strict=True)):
-            lines += self._cell(values, place, source, kind, backs)
-        for place, operand in enumerate(program.outputs, inputs):
+        for position, (source, kind) in enumerate(zip(self.translation.sources, self.kinds, strict=True)):
+            lines += self._cell(values, position, source, kind, backs)
+        for position, operand in enumerate(program.outputs, inputs):
             if isinstance(operand.kind, TensorOf):
-                lines.append(f"void* const room_{place} = self.take({operand.kind.nbytes}L);")
-                lines.append(f"if (!room_{place}) return self.no_more();")
-                lines.append(f"cells[{place}] = (int64_t)(intptr_t)room_{place};")
+                lines.append(f"void* const room_{position} = self.take({operand.kind.nbytes}L);")
+                lines.append(f"if (!room_{position}) return self.no_more();")
+                lines.append(f"cells[{position}] = (int64_t)(intptr_t)room_{position};")
         said = c_string(
             "the program raises for these inputs: an index is out of range, a divisor is 0, or an exception of its own"
         )
@@ -174,46 +175,46 @@ class StructuredForm:
             f"if (program_{k}::entry(buffers, self.threads)) return self.say(failed, {said});",
             *backs,
         ]
-        for place, operand in enumerate(program.outputs):
-            lines.append(f"const value found_{place} = {self._result_expression(values, inputs + place, operand.kind)};")
+        for position, operand in enumerate(program.outputs):
+            lines.append(f"const value found_{position} = {self._result_expression(values, inputs + position, operand.kind)};")
         return self._results(values)
 
-    def _cell(self, values: Values, place: int, source: Source | Fixed, kind, backs: list[str]) -> list[str]:
-        if place in self.constants:
-            return [f"cells[{place}] = (int64_t)(intptr_t)kept[{place}];"]
+    def _cell(self, values: Values, position: int, source: Source | Fixed, kind, backs: list[str]) -> list[str]:
+        if position in self.constants:
+            return [f"cells[{position}] = (int64_t)(intptr_t)kept[{position}];"]
         reader = self._reader(source)
         pointer, name = values.pointer(reader), c_string(values.text(reader))
         if isinstance(kind, TensorOf):
             found = self._check_tensor(values, pointer, name, kind)
             strides = ", ".join(f"{step}L" for step in contiguous_strides(kind.size)) or "0"
             if source in self.translation.written:
-                copied = f"tensor_of(data_{place}, {found}->dtype, {found}->rank, {found}->sizes, strides_{place})"
-                backs.append(f"if (data_{place} != {found}->data) copy_tensor(*{found}, {copied});")
+                copied = f"tensor_of(data_{position}, {found}->dtype, {found}->rank, {found}->sizes, strides_{position})"
+                backs.append(f"if (data_{position} != {found}->data) copy_tensor(*{found}, {copied});")
             return [
-                f"const int64_t strides_{place}[] = {{{strides}}};",
-                f"void* const data_{place} = self.laid(*{found}, strides_{place});",
-                f"if (!data_{place}) return self.no_more();",
-                f"cells[{place}] = (int64_t)(intptr_t)data_{place};",
+                f"const int64_t strides_{position}[] = {{{strides}}};",
+                f"void* const data_{position} = self.laid(*{found}, strides_{position});",
+                f"if (!data_{position}) return self.no_more();",
+                f"cells[{position}] = (int64_t)(intptr_t)data_{position};",
             ]
         if isinstance(kind, ListOf):
             return [
-                f"cells[{place}] = (int64_t)(intptr_t)self.listed(*{pointer}, {name}, {_layout(kind)});",
-                f"if (!cells[{place}]) return unfit;",
+                f"cells[{position}] = (int64_t)(intptr_t)self.listed(*{pointer}, {name}, {_layout(kind)});",
+                f"if (!cells[{position}]) return unfit;",
             ]
         check = [f"if (!self.has_kind(*{pointer}, {name}, RL_CONSTANT({_KINDS[kind]}), -1)) return unfit;"]
         if kind is FLOAT:
-            return [*check, f"cells[{place}] = bits_of(({pointer})->as.real);"]
-        return [*check, f"cells[{place}] = ({pointer})->as.integer{' != 0' if kind is BOOL else ''};"]
+            return [*check, f"cells[{position}] = bits_of(({pointer})->as.real);"]
+        return [*check, f"cells[{position}] = ({pointer})->as.integer{' != 0' if kind is BOOL else ''};"]
 
     @staticmethod
-    def _result_expression(values: Values, place: int, kind) -> str:
+    def _result_expression(values: Values, position: int, kind) -> str:
         if isinstance(kind, TensorOf):
             sizes = f"sizes_of({', '.join(f'{size}L' for size in kind.size) or '0'}).numbers"
-            return f"of_tensor(tensor_of(room_{place}, {c_constant(kind.dtype)}, {len(kind.size)}, {sizes}, nullptr))"
+            return f"of_tensor(tensor_of(room_{position}, {c_constant(kind.dtype)}, {len(kind.size)}, {sizes}, nullptr))"
         if isinstance(kind, ListOf):
-            return f"self.unlisted((void*)(intptr_t)cells[{place}], {_layout(kind)})"
-        return {INT: f"of_integer(cells[{place}])", BOOL: f"of_boolean(cells[{place}] != 0)"}.get(
-            kind, f"of_real(real_of(cells[{place}]))"
+            return f"self.unlisted((void*)(intptr_t)cells[{position}], {_layout(kind)})"
+        return {INT: f"of_integer(cells[{position}])", BOOL: f"of_boolean(cells[{position}] != 0)"}.get(
+            kind, f"of_real(real_of(cells[{position}]))"
         )
 
     def _results(self, values: Values) -> list[Parameter]:
@@ -245,7 +246,7 @@ class StructuredForm:
             name = values.temporary("items")
             values.lines.append(f"value* const {name} = (value*)self.take({max(len(items), 1)} * (long)sizeof(value));")
             values.lines.append(f"if (!{name}) return self.no_more();")
-            values.lines += [f"{name}[{place}] = {item};" for place, item in enumerate(items)]
+            values.lines += [f"{name}[{position}] = {item};" for position, item in enumerate(items)]
             return f"of_items(RL_CONSTANT(TUPLE), {name}, {len(items)})"
         if isinstance(part, Joined):
             name = values.temporary("joined")

@@ -133,7 +133,7 @@ def build_library(
     scratch.mkdir(exist_ok=True)
     try:
         parts = _source_files(folder, name, made)
-        objects = [str(scratch / f"{place}.o") for place in range(len(parts))]
+        objects = [str(scratch / f"{position}.o") for position in range(len(parts))]
         steps = [
             [*command, *own, "-c", str(folder / source), "-o", out] for (source, own), out in zip(parts, objects, strict=True)
         ]

@@ -172,30 +172,30 @@ def _example_size(size: int | str, bounds: dict) -> int:
     return max(least, 2)
 
 
-def _example_input(model: Model, parameter: Parameter, place: int) -> list[str]:
+def _example_input(model: Model, parameter: Parameter, position: int) -> list[str]:
     name, upper = model.name, model.name.upper()
     if parameter.kind in ("int", "bool"):
-        return [f"  inputs[{place}].kind = {upper}_{parameter.kind.upper()};", f"  inputs[{place}].as.integer = 1;"]
+        return [f"  inputs[{position}].kind = {upper}_{parameter.kind.upper()};", f"  inputs[{position}].as.integer = 1;"]
     if parameter.kind == "float":
-        return [f"  inputs[{place}].kind = {upper}_FLOAT;", f"  inputs[{place}].as.real = 1.0;"]
+        return [f"  inputs[{position}].kind = {upper}_FLOAT;", f"  inputs[{position}].as.real = 1.0;"]
     if parameter.kind != "tensor" or parameter.sizes is None or parameter.dtype is None:
-        return [f"  /* inputs[{place}]: {parameter} */"]
+        return [f"  /* inputs[{position}]: {parameter} */"]
     bounds = {each: (least, most) for each, least, most in parameter.bounds}
     sizes = [_example_size(size, bounds) for size in parameter.sizes]
     shown = ", ".join(map(str, sizes)) or "1"
     element = f"{upper}_{DTYPES[parameter.dtype.name]}"
     return [
-        f"  const int64_t sizes_{place}[] = {{{shown}}};",
-        f"  inputs[{place}].kind = {upper}_TENSOR;",
-        f"  inputs[{place}].as.tensor = {name}_tensor_of({element}, NULL, {len(sizes)}, sizes_{place});",
-        f"  inputs[{place}].as.tensor.data = zeros(&inputs[{place}].as.tensor, {parameter.dtype.itemsize});",
+        f"  const int64_t sizes_{position}[] = {{{shown}}};",
+        f"  inputs[{position}].kind = {upper}_TENSOR;",
+        f"  inputs[{position}].as.tensor = {name}_tensor_of({element}, NULL, {len(sizes)}, sizes_{position});",
+        f"  inputs[{position}].as.tensor.data = zeros(&inputs[{position}].as.tensor, {parameter.dtype.itemsize});",
     ]
 
 
 def example(model: Model, embed: bool) -> str:
     """Return a program that runs the first method on zeros, and prints the sizes of its results."""
     name, upper, method = model.name, model.name.upper(), model.methods[0]
-    given = [line for place, each in enumerate(method.inputs) for line in _example_input(model, each, place)]
+    given = [line for position, each in enumerate(method.inputs) for line in _example_input(model, each, position)]
     weights = "argc > 1 ? argv[1] : NULL" if embed else f'argc > 1 ? argv[1] : "{name}.weights"'
     inputs, outputs = max(len(method.inputs), 1), max(len(method.outputs), 1)
     return f"""\

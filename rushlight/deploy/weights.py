@@ -48,19 +48,19 @@ class Weights:
     def digest(self) -> str:
         """Return a hash of everything added."""
         found = hashlib.sha256()
-        for (content, _), place in self._places.items():
-            found.update(content + place.to_bytes(8, "little"))
+        for (content, _), position in self._places.items():
+            found.update(content + position.to_bytes(8, "little"))
         return found.hexdigest()
 
     def chunks(self, identity: bytes) -> Iterator[bytes]:
         """Yield the file's bytes, for the model with this identity of 32 bytes."""
         yield _HEADER.pack(MAGIC, self.size, identity)
         at = _HEADER.size
-        for place, tensor in self._parts:
+        for position, tensor in self._parts:
             content = _bytes_of(tensor)
-            yield bytes(place - at)
+            yield bytes(position - at)
             yield content
-            at = place + len(content)
+            at = position + len(content)
         yield bytes(self.size - at)
 
 

@@ -59,9 +59,9 @@ class WholeForm:
             return True
         at = 0
         for index, spec in zip(self.form.inputs.positions, self.form.inputs.spec.children, strict=True):
-            places = range(at, at + spec.num_leaves)
+            indices = range(at, at + spec.num_leaves)
             at += spec.num_leaves
-            fixed = any(place in places and leaf is not None for place, leaf in self.form.inputs.fixed)
+            fixed = any(position in indices and leaf is not None for position, leaf in self.form.inputs.fixed)
             if index < given and (fixed or (spec.num_leaves == 0 and spec is not LEAF)):
                 return True
         return False
@@ -120,7 +120,7 @@ class WholeForm:
         return results
 
     def _refuse_effects(self) -> None:
-        """NotExportable for side effects outside of the module's own attributes."""
+        """Raise NotExportable for side effects outside of the module's own attributes."""
         for reader, _, _ in self.form.changes:
             if not isinstance(reader, Slot):
                 raise NotExportable("a list or dict among the arguments is changed, which a caller in C would not see")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rushlight.autograd.node import Edge, Node
-from rushlight.autograd.profiler_recording import Recording, Span, Wish
+from rushlight.autograd.profiler_recording import RecordedFacts, Recording, Span
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
@@ -41,7 +41,7 @@ class EagerRecording(Recording):
     gives_way = True
 
     def __init__(self, files: Files):
-        super().__init__(Wish())
+        super().__init__(RecordedFacts())
         self.files = files
         self.calls: dict[tuple[OpOverload, Place | None], dict] = {}
         self.tapes: list[dict] = []

@@ -74,11 +74,11 @@ def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dic
     first: dict[tuple, str] = {}
     described = {}
     for name, tensor in tensors.items():
-        place = (tensor._impl.storage, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-        if place not in first:
-            first[place] = name
+        position = (tensor._impl.storage, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        if position not in first:
+            first[position] = name
             written[name] = _plain(tensor)
-        described[name] = [first[place], tensor.dtype is complex128, tensor.requires_grad]
+        described[name] = [first[position], tensor.dtype is complex128, tensor.requires_grad]
     return written, described
 
 
@@ -98,7 +98,7 @@ def load(
     f: str | os.PathLike | BinaryIO, *, extra_files: dict[str, Any] | None = None,
     expected_opset_version: dict[str, int] | None = None,
 ) -> ExportedProgram:  # fmt: skip
-    """The exported program of a file that `save` wrote. The values of `extra_files` are filled in by its keys, as text.
+    """Return the exported program of a file that `save` wrote. The values of `extra_files` are filled in by its keys, as text.
 
     RuntimeError, naming the file: it is damaged, of another format, or of a later version. FileNotFoundError: there is none.
     Classes of `register_dataclass` among the inputs must be registered again before. `expected_opset_version` has no effect,
@@ -140,7 +140,7 @@ def _read_program(archive: zipfile.ZipFile, extra: dict[str, Any] | None) -> Exp
 def _record(archive: zipfile.ZipFile, name: str) -> bytes:
     info = archive.getinfo(name)
     if info.compress_type != zipfile.ZIP_STORED:
-        raise FormatError(f"{name} is compressed")  # save never compresses; this stops zip bombs
+        raise FormatError(f"{name} is compressed")  # save never compresses; refusing compressed content prevents zip bombs
     return archive.read(info)
 
 

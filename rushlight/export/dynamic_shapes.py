@@ -135,7 +135,7 @@ class DerivedDim:
 
 
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
-    """A Dim for each name, with the same bounds."""
+    """Return a Dim for each name, with the same bounds."""
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
@@ -164,7 +164,7 @@ class ShapesCollection:
         return len(self._shapes)
 
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> dict[str, Any]:
-        """The tree for these arguments of a module; ValueError for a tensor that is not among them."""
+        """Return the tree for these arguments of a module; ValueError for a tensor that is not among them."""
         from_tensor = {key: shape for key, (_, shape) in self._shapes.items()}
         found: set[int] = set()
 
@@ -196,7 +196,7 @@ class AdditionalInputs:
         self._examples.append((args, kwargs or {}))
 
     def dynamic_shapes(self, m: Any, args: tuple, kwargs: dict | None = None) -> dict[str, Any]:
-        """The tree for `export`, given the arguments that it is called with."""
+        """Return the tree for `export`, given the arguments that it is called with."""
         first, *others = [named_arguments(m.forward, *call) for call in ((args, kwargs or {}), *self._examples)]
         return {name: _differing(value, [other[name] for other in others]) for name, value in first.items()}
 
@@ -214,14 +214,15 @@ def _differing(value: Any, others: list) -> Any:
             Dim.DYNAMIC if any(other[dim] != size for other in sizes) else None for dim, size in enumerate(value.shape)
         )
     if isinstance(value, list | tuple):
-        return type(value)([_differing(item, [other[place] for other in others]) for place, item in enumerate(value)])
+        return type(value)([_differing(item, [other[position] for other in others]) for position, item in enumerate(value)])
     if isinstance(value, dict):
         return {key: _differing(item, [other[key] for other in others]) for key, item in value.items()}
     return None
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
-    """`dynamic_shapes` with the suggested fixes of an error's text: `name = Dim('name', max=8)`, `name = 4`, `name = other`."""
+    """Return `dynamic_shapes` with the suggested fixes of an error's text: `name = Dim('name', max=8)`, `name = 4`, `name =
+    other`."""
     fixes: dict[str, Any] = {}
     for line in msg.partition("Suggested fixes:")[2].splitlines():
         name, separator, value = map(str.strip, line.partition("="))
@@ -261,14 +262,14 @@ class OpenSizes:
 
 
 def named_arguments(function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
-    """Arguments by the names of a function's parameters. TypeError for an invalid call."""
+    """Return arguments by the names of a function's parameters. TypeError for an invalid call."""
     signature = inspect.signature(function)
     signature.bind(*args, **kwargs)
     return {**signature.bind_partial(*args).arguments, **kwargs}
 
 
 def open_leaves(named: dict[str, Any], shapes: Any) -> Iterator[OpenSizes]:
-    """The tensors for which `shapes`, a dict by name or a sequence, has entries. UserError where it does not match."""
+    """Yield the tensors for which `shapes`, a dict by name or a sequence, has entries. UserError where it does not match."""
     if isinstance(shapes, ShapesCollection | AdditionalInputs):
         raise TypeError("call dynamic_shapes() of the collection first")
     if isinstance(shapes, tuple | list):

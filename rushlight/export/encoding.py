@@ -53,7 +53,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(found: Any, nodes: dict[str, Node]) -> Any:
-    """The inverse of `encode`."""
+    """Return the inverse of `encode`."""
     if isinstance(found, list):
         return [decode(item, nodes) for item in found]
     if not isinstance(found, dict):
@@ -92,14 +92,14 @@ _KINDS: dict[str, tuple[Any, Callable, Callable]] = {
 
 
 def dtype_named(name: str) -> dtypes.dtype:
-    """The dtype of a name."""
+    """Return the dtype of a name."""
     if name not in _DTYPES:
         raise FormatError(f"no dtype is called {name!r:.50}")
     return _DTYPES[name]
 
 
 def encode_target(target: Any) -> str:
-    """An operator, or a function of `FUNCTIONS`, by name."""
+    """Return an operator, or a function of `FUNCTIONS`, by name."""
     if isinstance(target, OpOverload):
         return target.name()
     for name, function in FUNCTIONS.items():
@@ -109,7 +109,7 @@ def encode_target(target: Any) -> str:
 
 
 def decode_target(name: str) -> Callable:
-    """The inverse of `encode_target`."""
+    """Return the inverse of `encode_target`."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     base, _, overload = name.partition(".")
@@ -122,7 +122,7 @@ def decode_target(name: str) -> Callable:
 
 
 def encode_size(value: Any) -> Any:
-    """A size, stride or expression of symbols."""
+    """Return a size, stride or expression of symbols."""
     if type(value) is SymInt:
         value = value.expr
     if not isinstance(value, Expr):
@@ -140,7 +140,7 @@ def encode_size(value: Any) -> Any:
 
 
 def decode_size(found: Any, symbols: dict[str, Var]) -> Expr:
-    """The inverse of `encode_size`."""
+    """Return the inverse of `encode_size`."""
     if isinstance(found, str):
         return symbols[found]
     if isinstance(found, int):
@@ -156,12 +156,12 @@ _ARITHMETIC = {"+": operator.add, "*": operator.mul, "//": operator.floordiv, "%
 
 
 def encode_relation(relation: Relation) -> list:
-    """A relation between sizes."""
+    """Return a relation between sizes."""
     return [relation.kind, encode_size(relation.expression)]
 
 
 def decode_relation(found: list, symbols: dict[str, Var]) -> Relation:
-    """The inverse of `encode_relation`."""
+    """Return the inverse of `encode_relation`."""
     kind, expression = found
     if kind not in (EQUAL, DIFFERENT, NOT_NEGATIVE):
         raise FormatError(f"no relation is called {kind!r:.50}")
@@ -184,7 +184,7 @@ def encode_tree(spec: TreeSpec) -> Any:
 
 
 def decode_tree(found: Any) -> TreeSpec:
-    """The inverse of `encode_tree`. FormatError for a class that is not registered in this process."""
+    """Return the inverse of `encode_tree`. FormatError for a class that is not registered in this process."""
     if found is None:
         return LEAF
     name, context, children = found

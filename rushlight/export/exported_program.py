@@ -85,7 +85,7 @@ class ExportedProgram:
         return [ModuleCallEntry("", ModuleCallSignature(inputs, outputs, self.call_spec.in_spec, self.call_spec.out_spec))]
 
     def parameters(self) -> Iterator[Parameter]:
-        """The parameters, in the graph's order."""
+        """Yield the parameters, in the graph's order."""
         for _, parameter in self.named_parameters():
             yield parameter
 
@@ -95,7 +95,7 @@ class ExportedProgram:
             yield name, self.state_dict[name]
 
     def buffers(self) -> Iterator[Tensor]:
-        """The buffers, in the graph's order."""
+        """Yield the buffers, in the graph's order."""
         for _, buffer in self.named_buffers():
             yield buffer
 
@@ -106,12 +106,12 @@ class ExportedProgram:
             yield name, (self.constants if name in hidden else self.state_dict)[name]
 
     def module(self, check_guards: bool = True) -> ExportedModule:
-        """A module that is called like the original. Unless `check_guards` is False, it checks its inputs: ValueError for
-        another structure, AssertionError that names the input for another size, dtype or constant."""
+        """Return a module that is called like the original. Unless `check_guards` is False, it checks its inputs: ValueError
+        for another structure, AssertionError that names the input for another size, dtype or constant."""
         return unlift(self, check_guards)
 
     def run_decompositions(self, decomp_table: Mapping[OpOverload, Callable] | None = None) -> ExportedProgram:
-        """The program with composites decomposed and without writes: new contents of buffers and inputs are outputs.
+        """Return the program with composites decomposed and without writes: new contents of buffers and inputs are outputs.
 
         `decomp_table` maps operators to replacement functions. UserError where a write cannot be removed.
         """
@@ -121,7 +121,7 @@ class ExportedProgram:
         return made
 
     def validate(self) -> None:
-        """RuntimeError where the graph is not well formed."""
+        """Raise RuntimeError if the graph is not well formed."""
         self.graph.lint()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -130,7 +130,7 @@ class ExportedProgram:
         )
 
     def print_readable(self, print_output: bool = True) -> str:
-        """The graph with types and the user's lines, as text; printed unless `print_output` is False."""
+        """Return the graph with types and the user's lines, as text; printed unless `print_output` is False."""
         return self.graph_module.print_readable(print_output)
 
     def __str__(self) -> str:
@@ -144,5 +144,5 @@ class ExportedProgram:
 
 
 def default_decompositions() -> dict[OpOverload, Callable]:
-    """An empty table: `run_decompositions` always decomposes composites."""
+    """Return an empty table: `run_decompositions` always decomposes composites."""
     return {}

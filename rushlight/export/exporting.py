@@ -57,7 +57,7 @@ class _Captured(Exception):
 
 
 def _check_capturable(mod: Module, args: tuple, kwargs: dict) -> None:
-    """Let dynamo capture a call without running it; raises its error if it cannot capture the whole call."""
+    """Check that dynamo can capture the whole call, without running it; raise dynamo's error if it cannot."""
 
     def backend(module: Any, inputs: list) -> Any:
         def run(*_: Any) -> Any:

@@ -44,7 +44,7 @@ _MUTATIONS = {
 def to_functional(
     module: GraphModule, signature: ExportGraphSignature, table: Mapping[OpOverload, Callable]
 ) -> tuple[GraphModule, ExportGraphSignature]:
-    """The functional form of a graph and its signature. `table` maps operators to replacement functions.
+    """Return the functional form of a graph and its signature. `table` maps operators to replacement functions.
 
     UserError where a write cannot be removed from the graph.
     """
@@ -52,7 +52,7 @@ def to_functional(
     functionalize(made)
     if "keep_eager" in made.meta:
         raise UserError(f"The program cannot be made functional: {made.meta['keep_eager']}")
-    written = _take_out_writes(made.graph)
+    written = _remove_writes(made.graph)
     name_symbols(made.graph)
     specs = _signature(made.graph, signature, written)
     made.graph.eliminate_dead_code()
@@ -76,7 +76,7 @@ def _input(mode: ProxyMode, node: Node) -> object:
     value = node.meta["val"]
     if isinstance(value, Tensor):
         impl = value._impl
-        value = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))  # tied parameters get nodes of their own
+        value = wrap(impl.alias(impl.sizes, impl.strides, impl.storage_offset))  # tied parameters get separate nodes
     made = add_placeholder(mode.graph, node.name)
     made.meta["val"] = value
     if isinstance(value, Tensor):
@@ -85,7 +85,7 @@ def _input(mode: ProxyMode, node: Node) -> object:
     return value
 
 
-def _take_out_writes(graph: Graph) -> dict[str, Node]:
+def _remove_writes(graph: Graph) -> dict[str, Node]:
     """Remove the write-backs at the end of a functional graph. Returns the new contents, by input name."""
     written: dict[str, Node] = {}
     for node in list(graph.nodes):

@@ -1,4 +1,4 @@
-"""Names for inputs of exported graphs: those of the user's parameters, even where Python has a builtin of that name."""
+"""Names for inputs of exported graphs: the names of the user's parameters, even if Python has a builtin of that name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FREE = frozenset(("filter", "format", "hash", "id", "input", "map", "max", "min
 
 
 def identifier(name: str) -> str:
-    """`encoder.weight` -> `encoder_weight`."""
+    """Return `encoder.weight` -> `encoder_weight`."""
     return re.sub(r"\W", "_", name)
 
 

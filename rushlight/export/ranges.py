@@ -108,8 +108,8 @@ class OpenInputs:
     # After the trace
 
     def settle(self) -> tuple[dict[Expr, ValueRanges], list[Relation]]:
-        """The range of each open size, and the remaining relations. UserError: the program needs tighter constraints than the
-        user specified."""
+        """Return the range of each open size, and the remaining relations. UserError: the program needs tighter constraints
+        than the user specified."""
         ranges = {
             symbol.value.expr: ValueRanges(_least(symbol.entry), symbol.entry.max or INFINITY)
             for symbol in self._symbols.values() if type(symbol.value.expr) is Var
@@ -132,7 +132,7 @@ class OpenInputs:
         return ranges, guards
 
     def names(self) -> dict[str, str]:
-        """The user's names of the symbols."""
+        """Return the user's names of the symbols."""
         named = (symbol for symbol in self._symbols.values() if isinstance(symbol.entry, Dim))
         return {str(symbol.value.expr): symbol.name for symbol in named}
 

@@ -48,7 +48,7 @@ _ARGUMENTS = {
 
 
 def tensors_of(program: ExportedProgram) -> dict[str, Tensor]:
-    """All tensors of a program, by names that encode their role."""
+    """Return all tensors of a program, by names that encode their role."""
     named = {f"state/{name}": tensor for name, tensor in program.state_dict.items()}
     named |= {f"constant/{name}": tensor for name, tensor in program.constants.items()}
     leaves = tree_flatten(program.example_inputs)[0] if program.example_inputs else []
@@ -125,7 +125,7 @@ def _write_spec(spec: InputSpec | OutputSpec) -> dict[str, Any]:
 
 
 def read_program(found: dict[str, Any], tensors: dict[str, Tensor]) -> ExportedProgram:
-    """The inverse of `write_program`. Raises errors of many kinds for other content."""
+    """Return the inverse of `write_program`. Raises errors of many kinds for other content."""
     environment = ShapeEnv()
     symbols = dict(_read_symbol(environment, *record) for record in found["symbols"])
     graph = _read_graph(found["nodes"], environment, symbols)
@@ -227,7 +227,7 @@ def _examples(found: list | None, tensors: dict[str, Tensor], spec: Any) -> Any:
 
 
 def _check(program: ExportedProgram) -> None:
-    """FormatError where signature, graph and tensors do not match."""
+    """Raise FormatError if signature, graph and tensors do not match."""
     specs = program.graph_signature
     placeholders = [node.name for node in program.graph.nodes if node.op == "placeholder"]
     if placeholders != [spec.arg.name for spec in specs.input_specs]:

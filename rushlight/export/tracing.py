@@ -70,7 +70,7 @@ class _Recorder(ProxyMode):
     def record(self, op: OpOverload, key_set: int, args: tuple, kwargs: dict) -> object:
         """Record a call; the operator itself runs on fake tensors, unrecorded."""
         if op._opname == "lift_fresh":
-            op = _CLONE  # every call of the program creates a tensor literal anew
+            op = _CLONE  # a tensor literal is made anew at every call of the program
         with suspended(), self.fakes:
             result = self.call(op, args, kwargs)
         return _replace_real_by_fake(result, self)
@@ -133,7 +133,7 @@ def _run(recorder: _Recorder, module: Module, args: tuple, kwargs: dict) -> obje
 
 
 def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
-    """Add checks to the graph for assumptions about computed numbers, except those internal to one operator."""
+    """Add checks to the graph for assumptions about computed numbers, except numbers that are internal to one operator."""
     for relation in unknown.supposed:
         if not recorder.symbols.has_symbols_of(relation.expression):
             continue

@@ -41,7 +41,7 @@ class ExportedModule(GraphModule):
 
 
 def unlift(program: ExportedProgram, check_guards: bool = True) -> ExportedModule:
-    """The program as a module that shares its parameters, buffers and constants."""
+    """Return the program as a module that shares its parameters, buffers and constants."""
     tensors = {**program.constants, **program.state_dict}
     graph = _graph_over_user_inputs(program)
     made = ExportedModule(tensors, graph)
@@ -102,7 +102,7 @@ def _write(graph: Graph, target: Node, value: Node, kind: OutputKind) -> None:
 
 
 def flatten_inputs(spec: TreeSpec, args: tuple, kwargs: dict) -> list:
-    """The leaves of arguments. ValueError where their structure differs from the example's."""
+    """Return the leaves of arguments. ValueError where their structure differs from the example's."""
     wanted = spec.children[1].keys or ()
     if set(wanted) == set(kwargs):
         kwargs = {name: kwargs[name] for name in wanted}
@@ -127,7 +127,7 @@ class InputChecks:
         self.relations = program._relations
 
     def check(self, leaves: list) -> None:
-        """AssertionError that names the input which violates a requirement."""
+        """Raise AssertionError that names the input which violates a requirement."""
         symbols: dict[Var, tuple[int, str]] = {}
         later: list[Callable[[], None]] = []
         for (name, wanted), given in zip(self.inputs, leaves, strict=True):

@@ -103,12 +103,12 @@ def described(value: Any) -> str:
 def flat_tensors(tree: Any) -> tuple[list[Tensor], Callable[[list], Any]]:
     """Return the tensors of a tree, and a function that rebuilds the tree with other tensors."""
     leaves, spec = tree_flatten(tree)
-    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
+    positions = [index for index, leaf in enumerate(leaves) if isinstance(leaf, Tensor)]
 
     def rebuilt(tensors: list) -> Any:
         made = list(leaves)
-        for place, tensor in zip(places, tensors, strict=True):
-            made[place] = tensor
+        for position, tensor in zip(positions, tensors, strict=True):
+            made[position] = tensor
         return tree_unflatten(made, spec)
 
-    return [leaves[place] for place in places], rebuilt
+    return [leaves[position] for position in positions], rebuilt

@@ -31,11 +31,11 @@ def linearize(func: Callable, *primals: Any) -> tuple[Any, Callable]:
         reached = [output for output in outputs if isinstance(output, Tensor) and output.requires_grad]
         vectors = [aten.zeros_like(output).requires_grad_() for output in reached]
         products = gradients_of(reached, inputs, vectors, create_graph=True, allow_unused=True) if reached else ()
-    linear = [(place, product) for place, product in enumerate(products) if product is not None and product.requires_grad]
+    linear = [(position, product) for position, product in enumerate(products) if product is not None and product.requires_grad]
 
     def jvp_fn(*tangents: Any) -> Any:
         given = _check_tangents(tangents, form, leaves)
-        starts = [given[place] for place, _ in linear]
+        starts = [given[position] for position, _ in linear]
         found: tuple = (None,) * len(reached)
         if linear:
             chosen = [product for _, product in linear]
@@ -57,8 +57,8 @@ def _check_tangents(tangents: tuple, form: Any, leaves: list) -> list[Tensor]:
     if found != form:
         raise RuntimeError(f"Expected the tangents {found} to have the same argspec as the primals {form}")
     pairs = [(tangent, leaf) for tangent, leaf in zip(given, leaves, strict=True) if isinstance(leaf, Tensor)]
-    for place, (tangent, leaf) in enumerate(pairs):
+    for position, (tangent, leaf) in enumerate(pairs):
         if not isinstance(tangent, Tensor) or tangent.shape != leaf.shape or tangent.dtype != leaf.dtype:
             shown = (tuple(tangent.shape), tangent.dtype) if isinstance(tangent, Tensor) else type(tangent).__name__
-            raise RuntimeError(f"Expected tangent {place} to have shape {tuple(leaf.shape)} and {leaf.dtype}, got {shown}")
+            raise RuntimeError(f"Expected tangent {position} to have shape {tuple(leaf.shape)} and {leaf.dtype}, got {shown}")
     return [tangent for tangent, _ in pairs]

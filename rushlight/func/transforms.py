@@ -17,7 +17,7 @@ from rushlight._C import count_edges
 from rushlight.autograd import enable_grad
 from rushlight.autograd import grad as gradients_of
 from rushlight.autograd.duals import Level, Running
-from rushlight.autograd.forward_ad import check_dual, dual_at, kept, tangent_at
+from rushlight.autograd.forward_ad import check_dual, detach_keeping_tangents, dual_at, tangent_at
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.following import runs_as_it_is
@@ -58,10 +58,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
     @_differentiates
     @functools.wraps(func)
     def both(*args: Any, **kwargs: Any) -> Any:
-        places = _argument_positions(argnums, args)
-        outer, points = _make_points(tuple(args[place] for place in places))
+        positions = _argument_positions(argnums, args)
+        outer, points = _make_points(tuple(args[position] for position in positions))
         with enable_grad():
-            result = func(*_replace_arguments(args, places, points), **kwargs)
+            result = func(*_replace_arguments(args, positions, points), **kwargs)
         output, more = _split(result, has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, Tensor) or output.dim():
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
@@ -178,12 +178,12 @@ def jacrev(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        places = _argument_positions(argnums, args)
-        outer, points = _make_points(tuple(args[place] for place in places))
+        positions = _argument_positions(argnums, args)
+        outer, points = _make_points(tuple(args[position] for position in positions))
         leaves, spec = tree_flatten(points)
         _require_real("jacrev", "inputs", "input", leaves)
         with enable_grad():
-            output, more = _split(func(*_replace_arguments(args, places, points), **kwargs), has_aux, "vjp(f, *primals)")
+            output, more = _split(func(*_replace_arguments(args, positions, points), **kwargs), has_aux, "vjp(f, *primals)")
         outputs, form = tree_flatten(output)
         _check_outputs(output, outputs, "vjp(f, *primals)")
         _require_real("jacrev", "outputs", "output", outputs)
@@ -233,7 +233,7 @@ def jacfwd(
     func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, chunk_size: int | None = None,
     randomness: str = "error",
 ) -> Callable:  # fmt: skip
-    """The same as `jacrev`, by dual numbers: a direction for each element of the arguments, all or `chunk_size` at once.
+    """Return the same as `jacrev`, by dual numbers: a direction for each element of the arguments, all or `chunk_size` at once.
 
     `randomness` is that of `vmap` over the directions. ValueError for a `chunk_size` below 1.
     """
@@ -243,15 +243,15 @@ def jacfwd(
     @_differentiates
     @functools.wraps(func)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
-        places = _argument_positions(argnums, args)
-        leaves, spec = tree_flatten(tuple(args[place] for place in places))
+        positions = _argument_positions(argnums, args)
+        leaves, spec = tree_flatten(tuple(args[position] for position in positions))
         if not all(isinstance(leaf, Tensor) for leaf in leaves):
             raise RuntimeError("jacfwd: expected the arguments that are differentiated to be tensors, or trees of them")
         _require_real("jacfwd", "inputs", "input", leaves)
 
         def push(directions: list[Tensor]) -> tuple:
             def run(*points: Any) -> Any:
-                return func(*_replace_arguments(args, places, tree_unflatten(list(points), spec)), **kwargs)
+                return func(*_replace_arguments(args, positions, tree_unflatten(list(points), spec)), **kwargs)
 
             found = jvp(run, tuple(leaves), tuple(directions), has_aux=has_aux)
             _require_real("jacfwd", "outputs", "output", tree_flatten(found[0])[0])
@@ -289,8 +289,8 @@ def _unit_directions(leaves: list, counts: list[int], start: int, stop: int) -> 
     elsewhere."""
     found, before = [], 0
     for leaf, count in zip(leaves, counts, strict=True):
-        place = aten.arange.start(start - before, stop - before).unsqueeze(1)
-        unit = (place == aten.arange.default(count)).to(dtype=leaf.dtype, device=leaf.device)
+        position = aten.arange.start(start - before, stop - before).unsqueeze(1)
+        unit = (position == aten.arange.default(count)).to(dtype=leaf.dtype, device=leaf.device)
         found.append(aten.reshape.default(unit, [stop - start, *leaf.shape]))
         before += count
     return found
@@ -335,7 +335,7 @@ def _make_point(value: Any) -> Any:
         return value
     if value_of(value).requires_grad:
         return value.view_as(value)
-    point = kept(value)
+    point = detach_keeping_tangents(value)
     value_of(point).requires_grad_()
     return _assign_number(point)
 
@@ -389,10 +389,10 @@ def _check_outputs(output: Any, leaves: list, called: str) -> None:
             raise RuntimeError(f"{called}: expected f(*primals) to return only tensors, got unsupported type {type(leaf)}")
 
 
-def _replace_arguments(args: tuple, places: tuple[int, ...], points: tuple) -> list:
+def _replace_arguments(args: tuple, positions: tuple[int, ...], points: tuple) -> list:
     made = list(args)
-    for place, point in zip(places, points, strict=True):
-        made[place] = point
+    for position, point in zip(positions, points, strict=True):
+        made[position] = point
     return made
 
 
@@ -427,7 +427,7 @@ def _fill_with_zeros(found: tuple, leaves: list) -> list[Tensor]:
 
 
 def _detach_unless_outer(value: Any, outer: bool) -> Any:
-    return kept(value) if isinstance(value, Tensor) and not outer else value
+    return detach_keeping_tangents(value) if isinstance(value, Tensor) and not outer else value
 
 
 def _detach_tree_unless_outer(more: Any, outer: bool) -> Any:

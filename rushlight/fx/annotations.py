@@ -25,13 +25,13 @@ NO_STACK_TRACE = "# No stacktrace found for following nodes"
 
 
 def value_annotation(node: Node, include_stride: bool = False, include_device: bool = False) -> str:
-    """`: "f32[4, 4]"` for a node whose `meta["val"]` is a tensor, or the empty string if nothing is known."""
+    """Return `: "f32[4, 4]"` for a node whose `meta["val"]` is a tensor, or the empty string if nothing is known."""
     text = describe_value(node.meta.get("val"), include_stride, include_device)
     return f': "{text}"' if text else ""
 
 
 def describe_value(value: Any, include_stride: bool = False, include_device: bool = False) -> str:
-    """`f32[4, 4]` for a tensor; `f32[4, 4][4, 1]cpu` with stride and device; `Sym(s0)`; a tuple in parentheses."""
+    """Return `f32[4, 4]` for a tensor; `f32[4, 4][4, 1]cpu` with stride and device; `Sym(s0)`; a tuple in parentheses."""
     if isinstance(value, (tuple, list)):
         parts = [describe_value(item, include_stride, include_device) or "?" for item in value]
         return f"({', '.join(parts)})" if any(part != "?" for part in parts) else ""
@@ -47,13 +47,13 @@ def describe_value(value: Any, include_stride: bool = False, include_device: boo
 
 
 def source_comment(node: Node) -> str:
-    """`# File: model.py:12 in forward, code: return x + y` from the node's stack trace."""
+    """Return `# File: model.py:12 in forward, code: return x + y` from the node's stack trace."""
     frame = innermost_frame(node.stack_trace)
     if frame is None:
         return NO_STACK_TRACE
     path, line, function, code = frame
-    place = f"# File: {path}:{line}" + (f" in {function}" if function else "")
-    return f"{place}, code: {code}" if code else place
+    position = f"# File: {path}:{line}" + (f" in {function}" if function else "")
+    return f"{position}, code: {code}" if code else position
 
 
 def innermost_frame(stack_trace: str | None) -> tuple[str, str, str | None, str] | None:

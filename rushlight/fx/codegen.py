@@ -189,11 +189,11 @@ class _Writer:
         return "" if node.type is None else f" : {self.value(node.type)}"
 
     def value(self, value: Any) -> str:
-        """The source of an argument."""
+        """Return the source of an argument."""
         return format_value(value, self.global_name)
 
     def global_name(self, value: Any) -> str:
-        """An expression for a function, type or other object, which is made a global if it has no public path."""
+        """Return an expression for a function, type or other object, which is made a global if it has no public path."""
         known = self.global_names.get(id(value))
         if known is None:
             known = self.global_names[id(value)] = self._new_global(value)

@@ -27,7 +27,7 @@ class CodeGen:
         return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
 
     def generate_output(self, output_args: Any) -> str:
-        """The return statement; `output_args` is the value of the output node, whose nodes print as their names."""
+        """Return the return statement; `output_args` is the value of the output node, whose nodes print as their names."""
         return f"return {output_args!r}"
 
     def process_inputs(self, *args: Any) -> Any:
@@ -39,5 +39,5 @@ class CodeGen:
         return outputs
 
     def additional_globals(self) -> list[tuple[str, Any]]:
-        """Names that the text of `gen_fn_def` and `generate_output` needs, with their values."""
+        """Return names that the text of `gen_fn_def` and `generate_output` needs, with their values."""
         return []

@@ -28,9 +28,9 @@ class FakeTensorMode(DispatchMode):
     def __init__(self):
         self._fakes: dict[TensorImpl, Tensor] = {}
         self._storages: dict[StorageImpl, StorageImpl] = {}
-        self.random_calls = 0  # calls of operators that draw random numbers
-        self.of_values: Callable | None = None  # computes fake results of operators that depend on values
-        self.new_size: Callable | None = None  # makes a size that depends on values, given its limits
+        self.random_calls = 0  # number of calls of operators that draw random numbers
+        self.of_values: Callable | None = None  # a function that computes fake results of operators that depend on values
+        self.new_size: Callable | None = None  # a function that makes a symbolic size that depends on values, given its limits
 
     def from_tensor(self, tensor: Tensor, geometry: tuple[tuple, tuple] | None = None) -> Tensor:
         """Return the fake of a real tensor, the same at each call; a fake tensor is returned unchanged.
@@ -97,7 +97,7 @@ def needs_values(op: OpOverload, args: Sequence) -> bool:
     return op._opname in _NEEDS_VALUES
 
 
-# Their Meta kernels raise errors that say why.
+# The Meta kernels of these operators raise errors that explain why values are needed.
 _META_KERNEL_EXPLAINS = frozenset({"_unique2", "unique_dim", "unique_consecutive", "nms"})
 _NEEDS_VALUES = _META_KERNEL_EXPLAINS | {"_local_scalar_dense", "equal", "nonzero"}
 
@@ -118,5 +118,5 @@ def _claim_cpu(tensor: Tensor) -> Tensor:
 
 
 def is_fake(value: object) -> bool:
-    """Whether `value` is a fake tensor."""
+    """Return whether `value` is a fake tensor."""
     return isinstance(value, Tensor) and value._impl.fake

@@ -116,14 +116,14 @@ class Graph:
         """Add the return of `result`: a node, or nested tuples, lists and dicts of nodes and constants."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 
-    # Where new nodes go
+    # The insert point
 
     def inserting_before(self, node: Node | None = None):
-        """A context in which new nodes go before `node` (before the first node if None)."""
+        """Return a context in which new nodes go before `node` (before the first node if None)."""
         return self._inserting(self._root._next if node is None else node)
 
     def inserting_after(self, node: Node | None = None):
-        """A context in which new nodes go after `node` (at the end if None)."""
+        """Return a context in which new nodes go after `node` (at the end if None)."""
         return self._inserting(self._root if node is None else node._next)
 
     @contextmanager
@@ -181,11 +181,11 @@ class Graph:
     # Looking and removing
 
     def find_nodes(self, *, op: str, target: Any = None) -> list[Node]:
-        """The nodes of an opcode, in order; with `target`, only those with this target."""
+        """Return the nodes of an opcode, in order; with `target`, only those with this target."""
         return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
 
     def output_node(self) -> Node:
-        """The output node. Raises RuntimeError if there is none yet."""
+        """Return the output node. Raises RuntimeError if there is none yet."""
         last = self._root._prev
         found = [last] if last.op == "output" else self.find_nodes(op="output")
         if not found:
@@ -237,7 +237,7 @@ class Graph:
         include_stride: bool = False,
         include_device: bool = False,
     ) -> PythonCode:
-        """The graph as the source of a `forward` function, and the globals that it needs.
+        """Return the graph as the source of a `forward` function, and the globals that it needs.
 
         `root_module` names its first parameter. `verbose` adds types (with strides and devices, if asked for) from
         `meta["val"]` and comments with the user's lines.
@@ -253,11 +253,11 @@ class Graph:
         self._codegen = codegen
 
     def process_inputs(self, *args: Any) -> Any:
-        """The values of the placeholders from the arguments of a call."""
+        """Return the values of the placeholders from the arguments of a call."""
         return args if self._codegen is None else self._codegen.process_inputs(*args)
 
     def process_outputs(self, out: Any) -> Any:
-        """What a call returns, from the value of the output node."""
+        """Return the result of a call, given the value of the output node."""
         return out if self._codegen is None else self._codegen.process_outputs(out)
 
     def print_tabular(self) -> None:

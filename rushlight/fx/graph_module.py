@@ -133,7 +133,7 @@ class GraphModule(Module):
         include_stride: bool = False,
         include_device: bool = False,
     ) -> str:
-        """The class with types and the user's source lines, as text; also printed unless `print_output` is False.
+        """Return the class with types and the user's source lines, as text; also printed unless `print_output` is False.
 
         GraphModules among the submodules follow inside it.
         """
@@ -211,7 +211,7 @@ class GraphModule(Module):
         return _rebuild, (_base_class(type(self)), type(self).__name__, {**self._packed_state(), "meta": {}}, self._graph)
 
     def __reduce_package__(self, exporter: Any) -> tuple:
-        """How `torch.package` writes this module: its code goes into the package, as one of its modules."""
+        """Write this module for `torch.package`: its code goes into the package, as one of its modules."""
         return packaging.to_package(self, exporter)
 
     def _packed_state(self) -> dict[str, Any]:
@@ -273,7 +273,7 @@ def _find_attribute(root: Module | dict[str, Any], path: str, node_name: str) ->
 
 
 def reduce_package_graph_module(importer: Any, body: dict[str, Any], generated_module_name: str) -> GraphModule:
-    """The GraphModule that `torch.package` wrote: `body` is its state, and its code a module of the package."""
+    """Return the GraphModule that `torch.package` wrote: `body` is its state, and its code a module of the package."""
     return packaging.from_package(importer, body, generated_module_name)
 
 

@@ -1,4 +1,4 @@
-"""How a graph is pickled: as flat records, because pickling a linked list would recurse once per node.
+"""Pickle a graph as flat records, because pickling a linked list would recurse once per node.
 
 In: a graph. Out: a list of records (op, name, target, args, kwargs, type, meta) in which nodes are numbers.
 Of meta only plain values, such as the stack trace, are kept.
@@ -22,7 +22,7 @@ class NodeNumber(int):
 
 
 def pack_nodes(graph: Graph) -> list[tuple]:
-    """The nodes of `graph` as picklable records."""
+    """Return the nodes of `graph` as picklable records."""
     numbers = {node: NodeNumber(index) for index, node in enumerate(graph.nodes)}
     return [
         (

@@ -83,7 +83,7 @@ class Interpreter:
     # One method per opcode: override these.
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The next input; the remaining ones for `*target`; the default if there are no more.
+        """Return the next input; the remaining ones for `*target`; the default if there are no more.
 
         Raises RuntimeError if an input without a default is missing.
         """
@@ -98,7 +98,7 @@ class Interpreter:
         raise RuntimeError(f"Expected positional argument for parameter {target}, but one was not passed in!")
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The attribute of the module at the dotted path `target`."""
+        """Return the attribute of the module at the dotted path `target`."""
         return self.fetch_attr(target)
 
     def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -115,13 +115,13 @@ class Interpreter:
         return self.fetch_attr(target)(*args, **kwargs)
 
     def output(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """The graph's result."""
+        """Return the graph's result."""
         return args[0]
 
     # Helpers
 
     def fetch_attr(self, target: str) -> Any:
-        """The attribute of the module at a dotted path; RuntimeError names the part that is missing."""
+        """Return the attribute of the module at a dotted path; RuntimeError names the part that is missing."""
         found = self.module
         atoms = target.split(".")
         for position, atom in enumerate(atoms):
@@ -132,7 +132,7 @@ class Interpreter:
         return found
 
     def fetch_args_kwargs_from_env(self, n: Node) -> tuple[tuple, dict[str, Any]]:
-        """The arguments of a node with every node in them replaced by its value."""
+        """Return the arguments of a node with every node in them replaced by its value."""
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
@@ -166,6 +166,6 @@ def _drain(reversed_values: list[Any]) -> Iterator[Any]:
 
 
 def describe_failure(node: Node) -> str:
-    """The note added to an error raised while `node` ran."""
+    """Return the note added to an error raised while `node` ran."""
     trace = node.stack_trace
     return f"While executing {node.format_node()}" + (f"\nOriginal traceback:\n{trace}" if trace else "")

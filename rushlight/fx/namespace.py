@@ -46,7 +46,7 @@ class Namespace:
 
 @lru_cache(maxsize=1024)
 def snake_case(name: str) -> str:
-    """`LayerNorm` -> `layer_norm`, `L['x']` -> `l_x_`, `__add__` -> `add`."""
+    """Return `LayerNorm` -> `layer_norm`, `L['x']` -> `l_x_`, `__add__` -> `add`."""
     if name.startswith("__") and name.endswith("__") and len(name) > 4:
         name = name[2:-2]
     return _CAPITAL_AFTER_SMALL.sub("_", _ILLEGAL.sub("_", name)).lower()

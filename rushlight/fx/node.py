@@ -248,7 +248,7 @@ class Node:
         return self.name
 
     def format_node(self) -> str:
-        """One line of the graph's printed form.
+        """Return one line of the graph's printed form.
 
         `%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %y), kwargs = {})`
         """

@@ -1,4 +1,4 @@
-"""What tracing patches while it runs: calls of modules, and functions that programs asked to have recorded.
+"""Patch functions while tracing runs: calls of modules, and functions that programs asked to have recorded.
 
 All threads see the patches, but they act only in the thread that traces. Only one trace at a time may patch.
 """

@@ -114,11 +114,11 @@ class ParameterProxy(Proxy):
         return self.param.shape
 
     def size(self, dim: int | None = None) -> Size | int:
-        """The parameter's sizes, or one of them."""
+        """Return the parameter's sizes, or one of them."""
         return self.param.size() if dim is None else self.param.size(dim)
 
     def dim(self) -> int:
-        """The number of the parameter's dimensions."""
+        """Return the number of the parameter's dimensions."""
         return self.param.dim()
 
     @property
@@ -127,11 +127,11 @@ class ParameterProxy(Proxy):
         return self.param.dim()
 
     def numel(self) -> int:
-        """The number of the parameter's elements."""
+        """Return the number of the parameter's elements."""
         return self.param.numel()
 
     def nelement(self) -> int:
-        """The number of the parameter's elements."""
+        """Return the number of the parameter's elements."""
         return self.param.numel()
 
 
@@ -148,7 +148,7 @@ class TracerBase:
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
-        """The proxy of a node."""
+        """Return the proxy of a node."""
         return Proxy(node, self)
 
     def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,

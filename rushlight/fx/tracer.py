@@ -244,8 +244,8 @@ class Tracer(TracerBase):
             for names, name, original in wrapped_functions():
                 patches.item(names, name, self._wrap_to_record(original))
                 for generated in self._generated_namespaces():
-                    for place in names_of_function(original, generated):
-                        patches.item(generated, place, self._wrap_to_record(original))
+                    for position in names_of_function(original, generated):
+                        patches.item(generated, position, self._wrap_to_record(original))
             for names in (getattr(inspect.unwrap(function), "__globals__", {}), *map(vars, self._autowrap_modules)):
                 for name, value in list(names.items()):
                     if id(value) in self._autowrapped:

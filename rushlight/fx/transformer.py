@@ -39,23 +39,23 @@ class Transformer(Interpreter):
         self.tracer = _ModuleKeepingTracer(module, self.new_graph)
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Proxy:
-        """An input of the new graph; the default, if there is one, stays."""
+        """Return an input of the new graph; the default, if there is one, stays."""
         return self.tracer.create_proxy("placeholder", target, args, kwargs, target.lstrip("*"))
 
     def get_attr(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Proxy:
-        """A read of the same attribute."""
+        """Add a read of the same attribute."""
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
     def call_module(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call of the same submodule."""
+        """Return a call of the same submodule."""
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call of the same function."""
+        """Return a call of the same function."""
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def call_method(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A call of the same method."""
+        """Return a call of the same method."""
         return self.tracer.create_proxy("call_method", target, args, kwargs)
 
     def run_node(self, n: Node) -> Any:
@@ -68,7 +68,7 @@ class Transformer(Interpreter):
         return result
 
     def transform(self) -> GraphModule:
-        """The rewritten module. Shares parameters and submodules with the old one."""
+        """Return the rewritten module. Shares parameters and submodules with the old one."""
         result = super().run(enable_io_processing=False)
         self.new_graph.output(self.tracer.create_arg(result))
         return GraphModule(self.module, self.new_graph, type(self.module).__name__)

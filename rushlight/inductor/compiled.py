@@ -215,9 +215,9 @@ class CompiledGraph:
         pointers = self._pointers_of_constants(folded.memory)
         if not self.plan.packed:
             return _Prepared(folded.state, pointers, folded.memory)
-        *places, end = accumulate(map(aligned, self.plan.packed), initial=0)
+        *positions, end = accumulate(map(aligned, self.plan.packed), initial=0)
         block, passing = allocate(end), allocate(self.plan.passing_bytes)
-        pointers += [block.data_ptr + place for place in places]
+        pointers += [block.data_ptr + position for position in positions]
         _C.launch(self.library.pack, [*pointers, passing.data_ptr])
         return _Prepared(folded.state, [*pointers, 0], [*folded.memory, block])
 

@@ -149,12 +149,12 @@ def _reading(weights: int) -> float:
     return weights / (core().near if weights <= core().nearby else core().streamed)
 
 
-def interleaves(outputs: int, places: int) -> bool:
-    """Return whether a transposed convolution of few channels should compute its `places` between two inputs interleaved.
+def interleaves(outputs: int, positions: int) -> bool:
+    """Return whether a transposed convolution of few channels should compute its `positions` between two inputs interleaved.
 
     Alone, each place fills its panels badly. Interleaved they share panels, but the result must be reordered.
     """
-    return 2 * _whole_panels(outputs * places) < places * _whole_panels(outputs)
+    return 2 * _whole_panels(outputs * positions) < positions * _whole_panels(outputs)
 
 
 def _whole_panels(columns: int) -> int:

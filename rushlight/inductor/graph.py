@@ -328,7 +328,7 @@ def _is_number(value: object) -> bool:
 
 
 def _check_sizes(node: Node, box: object) -> None:
-    """UnsupportedSize unless the box has the sizes of the fake tensor, if these are symbolic."""
+    """Raise UnsupportedSize unless the box has the sizes of the fake tensor, if these are symbolic."""
     shape = tuple(node.meta["val"].shape)
     if not isinstance(box, TensorBox) or not any(isinstance(size, SymInt) for size in (*shape, *box.size)):
         return
@@ -352,9 +352,9 @@ def _unpermute(index, order):
 
 def _select_different_indices(users: Collection[Node]) -> bool:
     """Return whether each user selects another index of the same dimension, so that every element is used once."""
-    places = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
-    known = all(isinstance(number, int) and number >= 0 for place in places for number in place)
-    apart = len(set(places)) == len(places) == len(users) and len({dim for dim, _ in places}) == 1
+    positions = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
+    known = all(isinstance(number, int) and number >= 0 for position in positions for number in position)
+    apart = len(set(positions)) == len(positions) == len(users) and len({dim for dim, _ in positions}) == 1
     return known and apart
 
 

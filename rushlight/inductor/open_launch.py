@@ -74,9 +74,9 @@ class OpenSizes:
                 yield Relation(NOT_NEGATIVE, symbol - symbol.least)
             if symbol.extent is not None:
                 yield Relation(NOT_NEGATIVE, symbol.extent - symbol - 1)
-        for place in symbols.places:
-            if symbols.definitions.get(place.expected) is not place.variable and not _is_known(symbols.inputs[place.position]):
-                yield Relation(EQUAL, place.variable - place.expected)
+        for index in symbols.places:
+            if symbols.definitions.get(index.expected) is not index.variable and not _is_known(symbols.inputs[index.position]):
+                yield Relation(EQUAL, index.variable - index.expected)
         for count in dict.fromkeys(self._counts):
             if isinstance(count, Expr):
                 yield Relation(NOT_NEGATIVE, LARGEST - count)

@@ -106,7 +106,7 @@ def _view_map_of(scatter: Node, boxes: dict[Node, object]) -> _ViewMap:
     dim, *bounds = map_arg(scatter.args[2:], boxes.__getitem__) or (0,)
     dim = wrap_dim(dim, len(size))
     if scatter.target is aten("select_scatter"):
-        (place,) = bounds
-        return _ViewMap(dim, as_size(place + size[dim] if place < 0 else place), None)
+        (position,) = bounds
+        return _ViewMap(dim, as_size(position + size[dim] if position < 0 else position), None)
     start, end, step = (*bounds, *(None, None, 1)[len(bounds) :])
     return _ViewMap(dim, as_size(slice_bounds(start, end, size[dim])[0]), step)

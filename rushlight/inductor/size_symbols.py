@@ -57,7 +57,7 @@ class SizeSymbols:
     def __init__(self, values: Sequence[object] = ()):
         """Collect the symbols of fake inputs; UnsupportedSize if an input's size has symbols that no input defines."""
         self.inputs = [_input_spec_of(value) for value in values]
-        self.places = [place for position, given in enumerate(self.inputs) for place in _places(position, given)]
+        self.places = [index for position, given in enumerate(self.inputs) for index in _places(position, given)]
         self.definitions: dict[Var, Expr] = {}
         self.relations: tuple[Relation, ...] = ()
         self.hints: dict[Var, int] = {}
@@ -78,38 +78,38 @@ class SizeSymbols:
         return [symbol.name for symbol in self.definitions]
 
     def require(self, sizes: Sequence[Size]) -> None:
-        """UnsupportedSize unless every symbol in `sizes` is defined."""
+        """Raise UnsupportedSize unless every symbol in `sizes` is defined."""
         missing = symbols_of(sizes) - self.definitions.keys()
         if missing:
             raise UnsupportedSize(f"no input of the graph gives the value of {', '.join(sorted(map(str, missing)))}")
 
     def _define(self, environment: ShapeEnv) -> None:
-        for place in self.places:
-            if isinstance(place.expected, Var):
-                self.definitions.setdefault(place.expected, place.variable)
-        for place in self.places:
-            self._solve(place)
+        for index in self.places:
+            if isinstance(index.expected, Var):
+                self.definitions.setdefault(index.expected, index.variable)
+        for index in self.places:
+            self._solve(index)
         for symbol, expression in environment.replacements.items():
             if expression.free_variables() <= self.definitions.keys():
                 self.definitions.setdefault(symbol, expression)
-        self.require([place.expected for place in self.places])
+        self.require([index.expected for index in self.places])
         self.hints = {symbol: environment.hint_of(symbol) for symbol in self.definitions}
         relations = (guard.relation for guard in environment.relations())
         self.relations = tuple(
             relation for relation in relations if relation.expression.free_variables() <= self.definitions.keys()
         )
 
-    def _solve(self, place: Place) -> None:
+    def _solve(self, index: Place) -> None:
         """Define a symbol by a size that is linear in it and has no other undefined symbol. The check of the inputs ensures
         that the division is exact."""
-        unknown = symbols_of([place.expected]) - self.definitions.keys()
+        unknown = symbols_of([index.expected]) - self.definitions.keys()
         if len(unknown) != 1:
             return
         (symbol,) = unknown
-        scale = dict(linear_form(place.expected)[0]).get(symbol)
-        rest = place.expected - symbol * (scale or 0)
+        scale = dict(linear_form(index.expected)[0]).get(symbol)
+        rest = index.expected - symbol * (scale or 0)
         if scale and not rest.contains(symbol):
-            difference = place.variable - rest if scale > 0 else rest - place.variable
+            difference = index.variable - rest if scale > 0 else rest - index.variable
             self.definitions[symbol] = as_expr(difference // abs(scale))
 
 

@@ -181,11 +181,11 @@ def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
     body = at.body(modified, Pointwise)
     if body is None or body.dtype is not float32:
         return None
-    places: dict[str, list[bool]] = {}
+    positions: dict[str, list[bool]] = {}
     for node in walk(body):
         if isinstance(node, Load):
-            places.setdefault(node.buffer, []).append(node.index == at.element)
-    for name, in_place in places.items():
+            positions.setdefault(node.buffer, []).append(node.index == at.element)
+    for name, in_place in positions.items():
         source = at.named[name]
         if isinstance(source, TemplateBuffer) and source.kind == "bgemm" and all(in_place):
             return source
@@ -257,8 +257,8 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
         return None
     sizes = tuple(attention.parameters[name] for name in ("batch", "heads", "rows_each", "keys"))
     variables = _variables(sizes)
-    place = sum((variable * stride for variable, stride in zip(variables, mask.strides, strict=True)), as_expr(mask.offset))
-    body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(place, loop.ranges), strict=True)))
+    position = sum((variable * stride for variable, stride in zip(variables, mask.strides, strict=True)), as_expr(mask.offset))
+    body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(position, loop.ranges), strict=True)))
     body = _with_small_bodies(body, named)
     score = Load(float32, UNWRITTEN, as_expr(0))
     changed = _apply_mask(score, body)

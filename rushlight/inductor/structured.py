@@ -181,8 +181,8 @@ class View(Statement):
     offset: int = 0
 
     def __str__(self) -> str:
-        place = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
-        return f"{self.target}: {self.target.kind} = {self.source} at {place}"
+        position = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
+        return f"{self.target}: {self.target.kind} = {self.source} at {position}"
 
 
 @dataclass
@@ -250,10 +250,10 @@ class Branch(Statement):
     def lines(self) -> list[str]:
         """Its text; each branch ends with the assignments to the results."""
         text = [f"if {self.condition}:"]
-        for words, body, place in (("", self.then, 1), ("else:", self.otherwise, 2)):
+        for words, body, position in (("", self.then, 1), ("else:", self.otherwise, 2)):
             text += [words] if words else []
             text += _indent_body(body)
-            text += [f"  {each[0]} = {each[place]}" for each in self.results]
+            text += [f"  {each[0]} = {each[position]}" for each in self.results]
         return text
 
 

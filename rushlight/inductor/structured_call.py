@@ -73,9 +73,9 @@ class StructuredCall:
         self._pack = struct.Struct("<" + "".join(map(_code, self.inputs))).pack_into
         self._unpack = struct.Struct("<" + "".join(map(_code, self.outputs))).unpack_from
         first = len(self.inputs)
-        self._addressed = [(place, kind) for place, kind in enumerate(self.inputs) if not isinstance(kind, Scalar)]
-        self._rooms = [(place, kind) for place, kind in enumerate(self.outputs, first) if isinstance(kind, TensorOf)]
-        self._converted = [(place, kind) for place, kind in enumerate(self.outputs) if kind not in (INT, FLOAT)]
+        self._addressed = [(position, kind) for position, kind in enumerate(self.inputs) if not isinstance(kind, Scalar)]
+        self._rooms = [(position, kind) for position, kind in enumerate(self.outputs, first) if isinstance(kind, TensorOf)]
+        self._converted = [(position, kind) for position, kind in enumerate(self.outputs) if kind not in (INT, FLOAT)]
         self._threads = threading.local()
         enlist(self)
 
@@ -112,18 +112,18 @@ class StructuredCall:
         cells, kept = frame.cells, []
         if self._addressed:
             values = list(values)
-            for place, kind in self._addressed:
-                value = values[place]
-                values[place] = value._impl.data_ptr if type(kind) is TensorOf else _list_into_cell(value, kind, kept)
+            for position, kind in self._addressed:
+                value = values[position]
+                values[position] = value._impl.data_ptr if type(kind) is TensorOf else _list_into_cell(value, kind, kept)
         try:
             self._pack(cells, 0, *values)
         except struct.error:  # raised by `pack` if an int does not fit 64 bits
             raise Stopped from None
         rooms = []
-        for place, kind in self._rooms:
+        for position, kind in self._rooms:
             made = allocate_tensor(kind, contiguous_strides(kind.size))
             rooms.append(made)
-            cells[place] = made._impl.data_ptr
+            cells[position] = made._impl.data_ptr
         if self._calls is not None:
             cells[-1] = self._calls.address
         observer = self._observer
@@ -135,8 +135,8 @@ class StructuredCall:
         found = list(self._unpack(cells, 8 * len(self.inputs)))
         if self._converted:
             made = iter(rooms)
-            for place, kind in self._converted:
-                found[place] = next(made) if type(kind) is TensorOf else _from_cell(found[place], kind)
+            for position, kind in self._converted:
+                found[position] = next(made) if type(kind) is TensorOf else _from_cell(found[position], kind)
         return found
 
 
@@ -201,8 +201,8 @@ def _tensors_from(address: int, count: int, kind: TensorOf) -> list[Tensor]:
     """Copy consecutive tensors, each to its own memory."""
     strides, nbytes = contiguous_strides(kind.size), kind.nbytes
     made = []
-    for place in range(address, address + count * nbytes, nbytes) if nbytes else [address] * count:
+    for position in range(address, address + count * nbytes, nbytes) if nbytes else [address] * count:
         tensor = allocate_tensor(kind, strides)
-        ctypes.memmove(tensor._impl.data_ptr, place, nbytes)
+        ctypes.memmove(tensor._impl.data_ptr, position, nbytes)
         made.append(tensor)
     return made

@@ -117,8 +117,8 @@ def _adaptive_max_pool(node: Node) -> bool:
 
 
 def _embedding_backward(node: Node) -> bool:
-    gradient, places = _value(node, "grad_output"), _value(node, "indices")
-    plain = not _argument(node, "scale_grad_by_freq") and places.dtype in (int64, int32)
+    gradient, positions = _value(node, "grad_output"), _value(node, "indices")
+    plain = not _argument(node, "scale_grad_by_freq") and positions.dtype in (int64, int32)
     return plain and gradient.numel() > 0 and _first(node).numel() > 0
 
 

@@ -78,7 +78,7 @@ class TensorBox:
             strides = row_major(as_sizes(size))
 
             def at(index: Index, start: Size = start, strides: Sequence[Size] = strides) -> Index:
-                return [start + sum(place * stride for place, stride in zip(index, strides, strict=True))]
+                return [start + sum(position * stride for position, stride in zip(index, strides, strict=True))]
 
             made.append(self.view(size, at))
             start = as_size(start + as_size(math.prod(size)))

@@ -100,8 +100,8 @@ def _only_stores_into(member: Buffer, target: str) -> bool:
     if not isinstance(base.body, Load) or base.body.buffer != target or any(node.buffer == target for node in reads):
         return False
     first = {variable: Const(0) for variable, extent in zip(base.variables, base.ranges, strict=True) if extent == 1}
-    places = (base.body.index, flatten_index(base.variables, row_major(base.ranges)))
-    return len({place.substitute(first) for place in places}) == 1
+    indices = (base.body.index, flatten_index(base.variables, row_major(base.ranges)))
+    return len({place.substitute(first) for place in indices}) == 1
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:
@@ -117,18 +117,18 @@ def _reads_before_writing(group: Group, write: WriteBack) -> bool:
     if readers != [own] and _has_passes(group, domain):
         return False
     in_order = all(names.index(member.name) <= names.index(own.name) for member in readers)
-    place = row_variables(domain)[0] if is_row_value(own, domain) else element_index(domain)
-    return in_order and all(_reads_at(member, write.target, place, domain) for member in readers)
+    position = row_variables(domain)[0] if is_row_value(own, domain) else element_index(domain)
+    return in_order and all(_reads_at(member, write.target, position, domain) for member in readers)
 
 
 def _has_passes(group: Group, domain: tuple) -> bool:
     return any(is_row_value(member, domain) for member in group.members)
 
 
-def _reads_at(member: Buffer, target: str, place: Expr, domain: tuple) -> bool:
+def _reads_at(member: Buffer, target: str, position: Expr, domain: tuple) -> bool:
     if isinstance(member.data, Reduction):
         return False
     if domain == (1, 1):
         return True
     loads = (node for node in walk(body_in_domain(member, domain)) if isinstance(node, Load) and node.buffer == target)
-    return all(node.index == place for node in loads)
+    return all(node.index == position for node in loads)

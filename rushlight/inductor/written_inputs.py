@@ -13,17 +13,17 @@ from rushlight.core.thread_state import state
 
 
 def noting_writes(
-    run: Callable[..., tuple], reference: Callable[..., tuple], places: Sequence[int]
+    run: Callable[..., tuple], reference: Callable[..., tuple], positions: Sequence[int]
 ) -> Callable[..., tuple]:
-    """Wrap `run` to increase the versions of the inputs at `places`. If one of them is read-only, run `reference` instead,
+    """Wrap `run` to increase the versions of the inputs at `positions`. If one of them is read-only, run `reference` instead,
     which raises the error."""
 
     def counted(*inputs: object) -> tuple:
-        if not all(_is_writable(inputs[place]._impl) for place in places):
+        if not all(_is_writable(inputs[position]._impl) for position in positions):
             return reference(*inputs)
         results = run(*inputs)
-        for place in places:
-            count_write(inputs[place]._impl)
+        for position in positions:
+            count_write(inputs[position]._impl)
         return results
 
     return counted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.autograd.batched_function import VmapInfo, innermost
+from rushlight.autograd.batched_function import VmapInfo, innermost_level
 from rushlight.core.pytree import tree_flatten, tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -18,7 +18,7 @@ def apply_rule(name: str, rule: Callable, args: tuple, kwargs: dict) -> Any:
 
     In `in_dims` lists of tensors have lists. RuntimeError unless the rule returns an output and its out_dims.
     """
-    level = innermost(tuple(leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)))
+    level = innermost_level(tuple(leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)))
     if any(_is_mapped(leaf, level) for leaf in tree_flatten(kwargs)[0]):
         raise RuntimeError(f"{name}: a map over keyword-only arguments is not supported")
     in_dims = tree_map(lambda leaf: 0 if _is_mapped(leaf, level) else None, args)

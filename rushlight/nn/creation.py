@@ -22,7 +22,7 @@ def new_tensor(
     dtype: element_type | None = None,
     fill: float | None = None,
 ) -> Tensor:
-    """A tensor of the default dtype unless `dtype` says otherwise, filled with a number or uninitialised."""
+    """Return a tensor of the default dtype unless `dtype` says otherwise, filled with a number or uninitialised."""
     if asks_modes():
         public = aten.empty.public if fill is None else aten.full.public
         return public(list(shape), *(() if fill is None else (fill,)), device=device, dtype=dtype)
@@ -39,5 +39,5 @@ def new_parameter(
     dtype: element_type | None = None,
     fill: float | None = None,
 ) -> Parameter:
-    """A parameter made like `new_tensor`."""
+    """Return a parameter made like `new_tensor`."""
     return Parameter(new_tensor(shape, device, dtype, fill))

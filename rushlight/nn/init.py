@@ -25,7 +25,7 @@ _UNIT_GAIN = ("linear", "sigmoid", *(f"conv{kind}{dims}d" for kind in ("", "_tra
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance through a nonlinearity; `param` is leaky_relu's slope."""
+    """Return the factor that keeps the variance through a nonlinearity; `param` is leaky_relu's slope."""
     if nonlinearity in _UNIT_GAIN:
         return 1
     if nonlinearity == "tanh":
@@ -59,7 +59,7 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Gene
 @overridable
 @no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One number everywhere."""
+    """Return one number everywhere."""
     return tensor.fill_(val)
 
 
@@ -75,7 +75,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix."""
+    """Return the identity matrix."""
     if tensor.dim() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     return tensor.copy_(from_numpy(np.eye(*tensor.shape)))
@@ -83,7 +83,7 @@ def eye_(tensor: Tensor) -> Tensor:
 
 @no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """The identity as a convolution weight of 3, 4 or 5 dimensions, for each of `groups` groups."""
+    """Return the identity as a convolution weight of 3, 4 or 5 dimensions, for each of `groups` groups."""
     if tensor.dim() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     out, channels, *kernel = tensor.shape

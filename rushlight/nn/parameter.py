@@ -144,7 +144,7 @@ class UninitializedTensorMixin:
         )
 
     def detach(self) -> Any:
-        """The tensor itself: it has no values that could be shared."""
+        """Return the tensor itself: it has no values that could be shared."""
         return self
 
     def share_memory_(self) -> None:
@@ -203,7 +203,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether `value` is an uninitialised parameter or buffer."""
+    """Return whether `value` is an uninitialised parameter or buffer."""
     return isinstance(value, UninitializedTensorMixin)
 
 

@@ -11,7 +11,7 @@ from rushlight.ops.packet import add_all, namespaces
 
 for _package in (cpu, meta, composite):
     import_all(_package.__name__, _package.__path__)
-modes.show_factories_whole()
+modes.dispatch_factories_undecomposed()
 add_all()
 
 

@@ -174,7 +174,7 @@ def make_function(packet: OpOverloadPacket) -> Callable:
 
 
 def _first_operand(number: complex, other: object = None, *_: object) -> Tensor:
-    """Return a number as the first operand, as a tensor that takes part in type promotion like a number."""
+    """Return a number that is the first operand as a tensor that takes part in type promotion like a number."""
     if isinstance(other, Tensor):
         return as_wrapped_operand(number, other)
     return aten.full.default((), number)

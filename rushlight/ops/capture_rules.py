@@ -1,6 +1,6 @@
 """Operators that a capture replaces by others, because a graph cannot hold their arguments or results.
 
-A rule gets the operator's arguments and calls the replacements. It returns NotImplemented where the operator itself is to be
+A rule gets the operator's arguments and calls the replacements. It returns NotImplemented if the operator itself should be
 recorded. Rules are defined next to their operators.
 """
 

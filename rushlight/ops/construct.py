@@ -51,7 +51,7 @@ PYTHON_TYPES = {float: float64, int: int64, bool: bool_, complex: complex128}
 
 
 def _array_of(data: object) -> np.ndarray:
-    """Nested sequences of numbers or tensors as an array; ValueError where they are ragged."""
+    """Return nested sequences of numbers or tensors as an array; ValueError if they are ragged."""
     if isinstance(data, Tensor):
         return data.numpy(force=True)
     if isinstance(data, TypedStorage | UntypedStorage):
@@ -173,7 +173,7 @@ def tensor(
     if isinstance(data, TypedStorage | UntypedStorage):
         data = tensor_of_storage(data, PYTHON_TYPES.get(dtype, dtype))
     array = _array_of(data)
-    if array.dtype.kind == "O" and state.include & _TRACER:  # sizes that a trace records
+    if array.dtype.kind == "O" and state.include & _TRACER:  # the sequence contains symbolic sizes, which a trace must record
         numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
         array = np.array(numbers).reshape(array.shape)
     if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in array.flat):
@@ -213,7 +213,7 @@ def _copy_recorded(data: Tensor, kind: dtype | None, device: device | str | None
 
 
 def _check_range(array: np.ndarray, kind: dtype) -> None:
-    """RuntimeError for numbers out of the dtype's range; unsigned dtypes also accept negative integers of the same
+    """Raise RuntimeError for numbers out of the dtype's range; unsigned dtypes also accept negative integers of the same
     magnitude."""
     if array.dtype.kind not in "iuf" or not array.size or kind.numpy.kind == "b" or array.dtype == kind.numpy:
         return
@@ -322,7 +322,7 @@ def frombuffer(
 
 
 def _check_extent(length: int, itemsize: int, count: int, offset: int) -> None:
-    """ValueError unless `count` elements from byte `offset` on, or all that follow, lie within a buffer."""
+    """Raise ValueError unless `count` elements from byte `offset` on, or all that follow, lie within a buffer."""
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if not 0 <= offset < length:

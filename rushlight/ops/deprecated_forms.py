@@ -16,8 +16,8 @@ _PRODUCTS = frozenset({"addmm", "addbmm", "addmv", "addr", "baddbmm"})
 _warned: set[str] = set()
 
 
-def as_written_today(name: str, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
-    """Positional arguments and keywords for today's overloads; None for a call that was never valid."""
+def convert_deprecated_call(name: str, args: tuple, kwargs: dict) -> tuple[tuple, dict] | None:
+    """Return positional arguments and keywords for today's overloads; None for a call that was never valid."""
     plain = name.removesuffix("_")
     given = _match_scaled_form(plain, args) if plain in _SCALED else _match_product_form(args) if plain in _PRODUCTS else None
     if given is None or given[1].keys() & kwargs.keys():

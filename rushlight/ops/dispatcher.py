@@ -19,9 +19,9 @@ from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
 _lock = threading.RLock()
-# Kernels at these keys see composites whole: autocast would otherwise cast their parts, and some composites have a batching
-# rule.
-_BEFORE_COMPOSITES = (DispatchKey.VmapMode, DispatchKey.Autocast, DispatchKey.Batched)
+# Kernels at these keys get composites before they are decomposed: autocast would otherwise cast the parts, and some composites
+# have a batching rule.
+_KEYS_BEFORE_DECOMPOSITION = (DispatchKey.VmapMode, DispatchKey.Autocast, DispatchKey.Batched)
 _fallbacks: dict[DispatchKey, list[Kernel]] = {}
 _operators: dict[tuple[str, str], OpOverload] = {}
 
@@ -130,7 +130,7 @@ class OpOverload(_C.OperatorBase):
         """Return the backend that a device argument asks for, or CPU."""
         return 1 << _backend_of_factory(self, args, kwargs)
 
-    def _ask_types(self, args: tuple, kwargs: dict) -> object:
+    def _call_overriding_types(self, args: tuple, kwargs: dict) -> object:
         """Offer the call to arguments that are no tensors but override operators, such as traced proxies."""
         return call_override(self, overriding_arguments(args, kwargs), args, kwargs)
 
@@ -149,24 +149,24 @@ class OpOverload(_C.OperatorBase):
     def _find(self, key_set: int) -> Callable:
         chosen = self.choose(key_set)
         if chosen is None:
-            return self._missing(key_set)
+            return self._make_missing_error(key_set)
         key, kernel, below = chosen
         found = kernel.bind(self, below)
         mixed = key is DispatchKey.Meta and below >> DispatchKey.CPU & 1 and self.namespace == "aten"
-        return _on_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
+        return _require_one_device(found) if mixed and self._opname not in _ACROSS_DEVICES else found
 
     def choose(self, key_set: int) -> tuple[DispatchKey, Kernel, int] | None:
         """Return the kernel for a key set, with the key that it is registered for and the keys that it may dispatch on to; None
         where there is none."""
         if key_set >> DispatchKey.Profiler & 1:
             return DispatchKey.Profiler, _fallbacks[DispatchKey.Profiler][-1], key_set & ~(1 << DispatchKey.Profiler)
-        for key in _BEFORE_COMPOSITES:
+        for key in _KEYS_BEFORE_DECOMPOSITION:
             if key_set >> key & 1 and key in self.kernels:
                 return key, self.kernels[key], key_set & ~(1 << key)
         batched = key_set >> DispatchKey.Batched & 1
         traced = key_set >> DispatchKey.Tracer & 1 and not batched
         if traced and _fallbacks.get(DispatchKey.Tracer) and DispatchKey.Tracer not in self.kernels:
-            # The tracer records composites whole.
+            # The tracer records composites without decomposing them.
             return DispatchKey.Tracer, _fallbacks[DispatchKey.Tracer][-1], key_set & ~(1 << DispatchKey.Tracer)
         implicit = self.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if implicit is not None and (batched or not self._has_backend_kernel(key_set)):
@@ -191,7 +191,7 @@ class OpOverload(_C.OperatorBase):
         fallbacks = _fallbacks.get(key)
         return kernel or (fallbacks[-1] if fallbacks else None)
 
-    def _missing(self, key_set: int) -> Callable:
+    def _make_missing_error(self, key_set: int) -> Callable:
         highest = DispatchKey(key_set.bit_length() - 1).name if key_set else "Undefined"
         available = ", ".join(key.name for key in self.kernels) or "none"
 
@@ -305,7 +305,7 @@ def _backend_of_factory(op: OpOverload, args: tuple, kwargs: dict) -> DispatchKe
 _ACROSS_DEVICES = frozenset(("copy_", "_to_copy", "index", "index_put_", "_index_put_impl_", "set_", "resize_as_"))
 
 
-def _on_one_device(kernel: Callable) -> Callable:
+def _require_one_device(kernel: Callable) -> Callable:
     """Wrap a kernel of the meta device so that it rejects CPU tensors with dimensions."""
 
     def checked(*args, **kwargs):

@@ -23,7 +23,7 @@ _LETTERS = ascii_uppercase + ascii_lowercase  # einsum's letters for the subscri
 result_type = overridable(_result_type)
 
 
-def _spread(tensors: tuple) -> tuple | list:
+def _unpack_single_sequence(tensors: tuple) -> tuple | list:
     """Return tensors given one by one or in one sequence, as a sequence."""
     return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors
 
@@ -44,7 +44,7 @@ def einsum(*args: str | Tensor | Sequence) -> Tensor:
     if isinstance(args[0], Tensor):
         return aten.einsum.default(_equation_of(args), list(args[: len(args) // 2 * 2 : 2]))
     if len(args) == 2 and isinstance(args[1], list | tuple):
-        return einsum(args[0], *args[1])  # start over, so that operands inside a list are asked for overrides
+        return einsum(args[0], *args[1])  # start over, so that overrides of operands inside a list are found
     return aten.einsum.default(args[0], list(args[1:]))
 
 
@@ -67,7 +67,7 @@ def _letter(number: int) -> str:
 @overridable
 def broadcast_tensors(*tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Return each tensor expanded to the common shape; RuntimeError where there is none."""
-    return aten.broadcast_tensors.default(list(_spread(tensors)))
+    return aten.broadcast_tensors.default(list(_unpack_single_sequence(tensors)))
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> Size:
@@ -141,19 +141,19 @@ METHODS = (*functional_linalg.METHODS, "nonzero", "unique", "unique_consecutive"
 
 @overridable
 def _assert(condition: object, message: str) -> None:
-    """AssertionError with the message where the condition is false. Unlike the statement it can be traced."""
+    """Raise AssertionError with the message where the condition is false. Unlike the statement it can be traced."""
     assert condition, message
 
 
 @overridable
 def _assert_is_none(value: object, message: str) -> None:
-    """AssertionError with the message where the value is not None."""
+    """Raise AssertionError with the message where the value is not None."""
     assert value is None, message
 
 
 @overridable
 def _assert_async(input: Tensor, assert_msg: str = "") -> None:
-    """RuntimeError with the message where the only element of `input` is zero or False."""
+    """Raise RuntimeError with the message where the only element of `input` is zero or False."""
     if not bool(input):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 

@@ -76,26 +76,26 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence | Tensor = 2, out: Tens
     return _finish("tensordot", out, aten.tensordot.default(a, b, first, second), a, b)
 
 
-def _spread(tensors: tuple) -> list[Tensor]:
+def _unpack_single_sequence(tensors: tuple) -> list[Tensor]:
     return list(tensors[0] if len(tensors) == 1 and isinstance(tensors[0], list | tuple) else tensors)
 
 
 @overridable
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return a matrix with the given ones (numbers and vectors as single rows) along its diagonal, and 0 elsewhere."""
-    return aten.block_diag.default(_spread(tensors))
+    return aten.block_diag.default(_unpack_single_sequence(tensors))
 
 
 @overridable
 def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Return all rows that take one element of each vector, the last changing fastest."""
-    return aten.cartesian_prod.default(_spread(tensors))
+    return aten.cartesian_prod.default(_unpack_single_sequence(tensors))
 
 
 @overridable
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Return the product of matrices, in the order that needs least multiplications."""
-    factors = _spread(matrices)
+    factors = _unpack_single_sequence(matrices)
     return _finish("chain_matmul", out, aten.chain_matmul.default(factors), *factors)
 
 
@@ -123,7 +123,7 @@ def _orthonormal_range(A: Tensor, size: int, iterations: int) -> Tensor:
 
 @overridable
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """U (*, m, q), S (*, q) and V (*, n, q) with U diag(S) V^H about equal to A - M, from random projections.
+    """Return U (*, m, q), S (*, q) and V (*, n, q) with U diag(S) V^H approximately equal to A - M, by random projections.
 
     Source: N. Halko, P.-G. Martinsson and J. Tropp, "Finding structure with randomness" (2011), algorithm 5.1.
     """

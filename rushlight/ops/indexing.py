@@ -38,9 +38,9 @@ def getitem(self: Tensor, index: object) -> Tensor:
     elif kind is Tensor and _is_plain_index(self, index):
         return aten.index.Tensor(self, [index])
     elif kind is tuple and len(index) <= len(self._impl.sizes) and _NUMBERS_AND_SLICES.issuperset(map(type, index)):
-        view, advanced = _basic_fast(self, index), None
+        view, advanced = _apply_basic_index_fast(self, index), None
     else:
-        view, advanced = _basic(self, index)
+        view, advanced = _apply_basic_index(self, index)
     if not advanced:
         return aten.alias.default(view) if view is self else view
     return aten.index.Tensor(view, _positions(view, advanced))
@@ -57,8 +57,8 @@ def _is_plain_index(self: Tensor, index: Tensor) -> bool:
     return impl.dtype is int64 or (impl.dtype is bool_ and len(impl.sizes) <= len(self._impl.sizes))
 
 
-def _basic_fast(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
-    """Return a fast path of `_basic` for ints and slices."""
+def _apply_basic_index_fast(self: Tensor, index: tuple[int | slice, ...]) -> Tensor:
+    """Do the same as `_apply_basic_index`, faster, for ints and slices."""
     view, dim = self, 0
     for source_dim, item in enumerate(index):
         if type(item) is int:
@@ -80,12 +80,12 @@ def setitem(self: Tensor, index: object, value: object) -> None:
             aten.masked_fill_.Scalar(self, index, value)
             return
     else:
-        view, advanced = _basic(self, index)
+        view, advanced = _apply_basic_index(self, index)
     if not isinstance(value, Tensor):
         if not advanced and isinstance(value, bool | int | float | complex):
             aten.fill_.Scalar(view, rounded_to_half(value, view.dtype))
             return
-        value = tensor_from_array(_array_for(value, self.dtype))
+        value = tensor_from_array(_to_array(value, self.dtype))
     if advanced:
         aten.index_put_.default(view, _positions(view, advanced), value)
         return
@@ -94,7 +94,7 @@ def setitem(self: Tensor, index: object, value: object) -> None:
     aten.copy_.default(view, value)
 
 
-def _array_for(value: object, kind: dtype) -> np.ndarray:
+def _to_array(value: object, kind: dtype) -> np.ndarray:
     """Return a number or a sequence of them as an array of the dtype it is written to. TypeError for anything else."""
     if isinstance(value, bool | int | float | complex):
         return np.asarray(number(value, kind.numpy))
@@ -104,7 +104,7 @@ def _array_for(value: object, kind: dtype) -> np.ndarray:
     return given.astype(kind.numpy)
 
 
-def _basic(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
+def _apply_basic_index(self: Tensor, index: object) -> tuple[Tensor, dict[int, Tensor]]:
     """Return the view that the basic parts of an index select, and the index tensors by dimension of that view."""
     items = tuple(index) if isinstance(index, tuple) or _is_nested_index(index) else (index,)
     items = _expand_ellipsis(self, items)

@@ -1,9 +1,9 @@
 """Lazy views: tensors that represent the conjugate or the negative of their memory, made by `conj()` and by the imaginary part
 of such a view.
 
-The dispatch keys Conjugate and Negative are the state: a tensor has one, both or none, views inherit them, `_conj` and
-`_neg_view` toggle them. They are below autograd. Their kernel passes views through. For every other operator it materialises
-the arguments that are read, and converts written results back before they are stored.
+The dispatch keys Conjugate and Negative are the state: a tensor has one, both or none. Views inherit them, and `_conj` and
+`_neg_view` toggle them. Both keys are below autograd. Their kernel passes views through. For every other operator it
+materialises the arguments that are read, and converts results that are written to a lazy view before they are stored.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def lazy_bits(tensor: Tensor) -> int:
     return tensor._impl.key_set & LAZY_BITS
 
 
-def turned_over(tensor: Tensor, bits: int) -> Tensor:
+def toggle_lazy_bits(tensor: Tensor, bits: int) -> Tensor:
     """Return a view of the tensor with the lazy `bits` toggled."""
     if bits & CONJUGATE:
         tensor = aten("_conj")(tensor)
@@ -74,7 +74,7 @@ def with_metadata(tensor: Tensor, metadata: Mapping[str, bool]) -> Tensor:
     return tensor
 
 
-def computed(tensor: Tensor, bits: int) -> Tensor:
+def materialize_bits(tensor: Tensor, bits: int) -> Tensor:
     """Return the conjugate and negative of a tensor according to `bits`, in new memory unless `bits` is 0."""
     if bits & CONJUGATE:
         tensor = aten("conj_physical")(tensor)
@@ -101,7 +101,7 @@ def _kernel(op: OpOverload, below: int) -> Callable:
             for old, new in targets:
                 if new is not old:
                     bits = lazy_bits(old)
-                    aten("copy_")(turned_over(old, bits), computed(new, bits))
+                    aten("copy_")(toggle_lazy_bits(old, bits), materialize_bits(new, bits))
         if type(result) is tuple:
             return tuple([changed.get(id(each), each) for each in result])
         return changed.get(id(result), result)
@@ -112,7 +112,7 @@ def _kernel(op: OpOverload, below: int) -> Callable:
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         bits = lazy_bits(value)
-        return computed(turned_over(value, bits), bits) if bits else value
+        return materialize_bits(toggle_lazy_bits(value, bits), bits) if bits else value
     return type(value)([_plain(item) for item in value]) if type(value) in (list, tuple) else value
 
 

@@ -44,21 +44,21 @@ def has_own_rules(op: OpOverload) -> bool:
 
 def load_library(path: str | os.PathLike) -> None:
     """Load a library that registers operators. OSError if it cannot be loaded, such as all those built against libtorch."""
-    place = os.path.realpath(path)
-    folder, name = os.path.split(place)
+    position = os.path.realpath(path)
+    folder, name = os.path.split(position)
     if (os.path.basename(folder), name.partition(".")[0]) not in _OWN:
-        if not os.path.exists(place):
+        if not os.path.exists(position):
             raise OSError(f"{path}: there is no such file")
-        if _needs_libtorch(place):
+        if _depends_on_libtorch(position):
             raise OSError(
                 f"{path} is built against libtorch, PyTorch's C++ library, which Rushlight does not have: it cannot be loaded. "
                 "Packages run here as far as their parts in Python go"
             )
-        ctypes.CDLL(place)
+        ctypes.CDLL(position)
     loaded_libraries.add(str(path))
 
 
-def _needs_libtorch(place: str) -> bool:
+def _depends_on_libtorch(place: str) -> bool:
     """Return whether a shared library depends on one of PyTorch's."""
     with open(place, "rb") as file:
         content = file.read()

@@ -21,7 +21,7 @@ from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
 
 fallthrough_kernel = FALLTHROUGH
-_changed: list[str] = []  # built-in operators, and keys, whose kernels were overridden from outside
+_changed: list[str] = []  # the built-in operators whose kernels were overridden from outside, with the keys
 
 
 def has_foreign_kernels() -> bool:

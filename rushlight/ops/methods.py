@@ -82,7 +82,7 @@ def _contains(self: Tensor, element: object) -> bool:
 
 
 def _wrap_array(self: Tensor, array: np.ndarray, context: object = None, return_scalar: bool = False) -> Tensor:
-    """Called by NumPy's functions on their result when they were given a tensor: wraps it in a tensor."""
+    """Wrap the result of a NumPy function that was given a tensor. NumPy calls this."""
     return tensor_from_array(np.asarray(array))
 
 
@@ -147,12 +147,12 @@ def _type_named(name: str) -> dtype:
 
 
 def where(self: Tensor, condition: Tensor, other: Tensor | float) -> Tensor:
-    """This tensor's elements where `condition` is true, those of `other` elsewhere; all broadcast together."""
+    """Return this tensor's elements where `condition` is true, those of `other` elsewhere; all broadcast together."""
     return aten.where(condition, self, other)
 
 
 def cpu(self: Tensor) -> Tensor:
-    """This tensor on the CPU."""
+    """Return this tensor on the CPU."""
     return to(self, "cpu")
 
 

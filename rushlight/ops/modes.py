@@ -25,7 +25,7 @@ class DispatchMode:
     is_recording = False
     """Whether the mode records calls into a graph. A graph cannot express that a tensor's memory is replaced."""
     as_called = True
-    """Whether arguments come as the library passed them. Users' modes get them as torch gives them: see `as_torch_passes`."""
+    """Whether arguments come as the library passed them. Users' modes get them in torch's form: see `normalize_for_handler`."""
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict):
         raise NotImplementedError
@@ -52,8 +52,9 @@ class SuspendModes:
         state.modes, state.include = self._modes, self._include
 
 
-def as_torch_passes(op: OpOverload, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-    """Return a call in the form that torch passes to handlers: in schema order, lists as lists, without default arguments."""
+def normalize_for_handler(op: OpOverload, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """Return a call's arguments in the form that torch passes to handlers: in schema order, lists as lists, without
+    defaults."""
     arguments, positional = op._schema.arguments, op._schema.positional_count
     named = {argument.name: value for argument, value in zip(arguments, args, strict=False)} | kwargs
     given = [_as_declared(argument, named.get(argument.name, argument.default)) for argument in arguments[:positional]]
@@ -98,8 +99,8 @@ def _overriding_arguments(args: tuple, kwargs: dict) -> list[Tensor]:
     for value in _flat((*args, *kwargs.values())):
         kind = type(value)
         if kind is not Tensor and isinstance(value, Tensor) and dispatches(kind) and all(type(v) is not kind for v in found):
-            place = next((index for index, other in enumerate(found) if issubclass(kind, type(other))), len(found))
-            found.insert(place, value)
+            position = next((index for index, other in enumerate(found) if issubclass(kind, type(other))), len(found))
+            found.insert(position, value)
     return found
 
 
@@ -125,7 +126,7 @@ def _mode_kernel(op: OpOverload, below: int):
                 return mode.__torch_dispatch__(op, (), args, kwargs)
             types = tuple(type(value) for value in _overriding_arguments(args, kwargs))
             answer = _answers.get((op, type(mode)))
-            given = as_torch_passes(op, args, kwargs)
+            given = normalize_for_handler(op, args, kwargs)
             result = answer(mode, op, types, *given) if answer else mode.__torch_dispatch__(op, types, *given)
         finally:
             state.modes, state.include = modes, include
@@ -142,7 +143,7 @@ def _ask_classes(op: OpOverload, below: int, args: tuple, kwargs: dict) -> Any:
 
 def _answer_of_classes(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     deciding = _overriding_arguments(args, kwargs)
-    given, named = as_torch_passes(op, args, kwargs)
+    given, named = normalize_for_handler(op, args, kwargs)
     types = tuple(map(type, deciding))
     for value in deciding:
         answer = _answers.get((op, type(value)), type(value).__torch_dispatch__)
@@ -153,15 +154,16 @@ def _answer_of_classes(op: OpOverload, args: tuple, kwargs: dict) -> Any:
     raise TypeError(f"Multiple dispatch failed for '{op}'; all __torch_dispatch__ handlers returned NotImplemented: [{names}]")
 
 
-def show_factories_whole() -> None:
-    """Let classes see `zeros_like`, `new_full` and their kin whole; their decompositions have no tensor argument."""
+def dispatch_factories_undecomposed() -> None:
+    """Let classes see `zeros_like`, `new_full` and similar factories undecomposed, because their decompositions have no tensor
+    argument."""
     for op in all_operators():
         composite = op.kernels.get(DispatchKey.CompositeImplicitAutograd)
         if composite is not None and (op._opname.endswith("_like") or op._opname.startswith("new_")):
-            op.register(DispatchKey.CompositeImplicitAutograd, Kernel(_asking_first(composite), linked=True))
+            op.register(DispatchKey.CompositeImplicitAutograd, Kernel(_make_asking_link(composite), linked=True))
 
 
-def _asking_first(composite: Kernel):
+def _make_asking_link(composite: Kernel):
     def link(op: OpOverload, key_set: int):
         replaced = composite.bind(op, key_set)
         if not key_set & _PYTHON:

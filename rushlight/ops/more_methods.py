@@ -90,35 +90,35 @@ def is_pinned(self: Tensor) -> bool:
 
 
 def pin_memory(self: Tensor) -> Tensor:
-    """Raises RuntimeError: there is no GPU to lock pages for."""
+    """Raise RuntimeError: there is no GPU to lock pages for."""
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
 def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
 ) -> Tensor:
-    """Raises AssertionError, as torch built without CUDA: there is no GPU."""
+    """Raise AssertionError, as torch built without CUDA: there is no GPU."""
     raise_absent("cuda")
 
 
 def xpu(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
 ) -> Tensor:
-    """Raises AssertionError: there is no such GPU."""
+    """Raise AssertionError: there is no such GPU."""
     raise_absent("xpu")
 
 
 def mtia(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
 ) -> Tensor:
-    """Raises AssertionError: there is no such accelerator."""
+    """Raise AssertionError: there is no such accelerator."""
     raise_absent("mtia")
 
 
 def ipu(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
 ) -> Tensor:
-    """Raises RuntimeError: there is no such accelerator."""
+    """Raise RuntimeError: there is no such accelerator."""
     raise_absent("ipu")
 
 

@@ -33,7 +33,7 @@ _CREATIONS = {
     **{name: name for name in ("empty_strided", "full", "copy_")},
     "empty.memory_format": "empty", "fill_.Scalar": "fill_", "arange.start_step": "arange",
 }  # fmt: skip
-# The number of numeric arguments after the operands.
+# The number of numeric arguments that follow the operands.
 _PARAMETERS = {"threshold_backward": 1}
 
 

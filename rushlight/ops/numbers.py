@@ -22,7 +22,7 @@ def as_operand(value: object, beside: Tensor | complex | float | int | bool, lik
 
 
 def as_real_operand(value: object, beside: Tensor) -> Tensor:
-    """Return `as_operand` for functions with floating results: an integer beside an integer tensor keeps its value."""
+    """Convert like `as_operand`, for functions with floating results: an integer beside an integer tensor keeps its value."""
     return as_wrapped_operand(float(value) if isinstance(value, int) else value, beside)
 
 

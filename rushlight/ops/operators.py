@@ -16,8 +16,8 @@ aten = namespaces.namespace("aten")
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
-# The function that types and modes receive for an operator, where its name differs from the operator's.
-_ASKED = {
+# The name of the function that overriding types and modes receive, if it differs from the Python operator's name.
+_PUBLIC_NAMES = {
     "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or",
     "xor": "bitwise_xor",
 }  # fmt: skip
@@ -47,8 +47,8 @@ def _make_reflected_method(name: str, op: Callable) -> Callable:
 
     @_rename(name)
     def operate(self, other):
-        if _decides(self, other):
-            return _ask(operate, self, other)
+        if _has_override(self, other):
+            return _call_override(operate, self, other)
         if isinstance(other, NUMBERS) or isinstance(other, Tensor):
             return packet(as_wrapped_operand(other, self), self)
         if isinstance(other, np.ndarray):
@@ -77,18 +77,18 @@ def _rename(name: str) -> Callable:
     return decorate
 
 
-def _decides(self: Tensor, other: object = None) -> bool:
+def _has_override(self: Tensor, other: object = None) -> bool:
     return is_overriding(type(self)) or (isinstance(other, Tensor) and is_overriding(type(other))) or asks_modes()
 
 
-def _ask(method: Callable, *operands: object) -> object:
+def _call_override(method: Callable, *operands: object) -> object:
     return call_override(method, overriding_arguments(operands, {}), operands, {})
 
 
 @_rename("__rdiv__")
 def _divide_number(self: Tensor, other: object) -> Tensor:
-    if _decides(self, other):
-        return _ask(_divide_number, self, other)
+    if _has_override(self, other):
+        return _call_override(_divide_number, self, other)
     if isinstance(other, np.ndarray):
         return aten.div(tensor_from_array(other), self)
     if isinstance(other, NUMBERS) or isinstance(other, Tensor):
@@ -98,8 +98,8 @@ def _divide_number(self: Tensor, other: object) -> Tensor:
 
 @_rename("__rpow__")
 def _raise_number(self: Tensor, other: object) -> Tensor:
-    if _decides(self, other):
-        return _ask(_raise_number, self, other)
+    if _has_override(self, other):
+        return _call_override(_raise_number, self, other)
     if isinstance(other, np.ndarray):
         return aten.pow(tensor_from_array(other), self)
     return aten.pow(other, self) if isinstance(other, NUMBERS) or isinstance(other, Tensor) else unknown(other)
@@ -107,8 +107,8 @@ def _raise_number(self: Tensor, other: object) -> Tensor:
 
 @_rename("__invert__")
 def _invert(self: Tensor) -> Tensor:
-    if _decides(self):
-        return _ask(_invert, self)
+    if _has_override(self):
+        return _call_override(_invert, self)
     if not self.dtype.is_integral:
         raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
     return aten.bitwise_not(self)
@@ -121,8 +121,8 @@ def _set_operator(name: str, op: Callable, otherwise: Callable, asked: str | Non
     """
 
     def asking(self: Tensor, other: object) -> object:
-        if _decides(self, other):
-            return _ask(made if asked is None else getattr(Tensor, asked), self, other)
+        if _has_override(self, other):
+            return _call_override(made if asked is None else getattr(Tensor, asked), self, other)
         return otherwise(self, other)
 
     made = BinaryMethod(name, op, asking)
@@ -146,14 +146,14 @@ def install() -> None:
     }  # fmt: skip
     for name, op in binary.items():
         own = name in ("floordiv", "eq", "and", "or", "xor", "lshift", "rshift")
-        _set_operator(f"__{name}__", op, _binary(op), None if own else _ASKED.get(name, name))
+        _set_operator(f"__{name}__", op, _binary(op), None if own else _PUBLIC_NAMES.get(name, name))
     for name in ("add", "mul", "and", "or", "xor"):
-        _set_operator(f"__r{name}__", binary[name], _binary(binary[name]), _ASKED.get(name, name))
+        _set_operator(f"__r{name}__", binary[name], _binary(binary[name]), _PUBLIC_NAMES.get(name, name))
     for name in ("sub", "floordiv", "mod", "matmul", "lshift", "rshift"):
         setattr(Tensor, f"__r{name}__", _make_reflected_method(f"__r{name}__", binary[name]))
     for name, op in in_place.items():
         own = name in ("and", "or", "xor", "lshift", "rshift")
-        _set_operator(f"__i{name}__", op, _in_place(op), None if own else f"{_ASKED.get(name, name)}_")
+        _set_operator(f"__i{name}__", op, _in_place(op), None if own else f"{_PUBLIC_NAMES.get(name, name)}_")
     Tensor.__div__, Tensor.__idiv__, Tensor.__rdiv__ = Tensor.__truediv__, Tensor.__itruediv__, _divide_number
     Tensor.__rtruediv__, Tensor.__rpow__, Tensor.__invert__ = _divide_number, _raise_number, _invert
     Tensor.__neg__ = lambda self: aten.neg(self)

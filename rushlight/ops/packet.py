@@ -13,7 +13,7 @@ from rushlight.core.dtype import dtype
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.overrides import are_plain, asks_modes, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
-from rushlight.ops.deprecated_forms import as_written_today
+from rushlight.ops.deprecated_forms import convert_deprecated_call
 from rushlight.ops.dispatcher import OpOverload, all_operators
 from rushlight.ops.schema import Argument, Type
 
@@ -92,15 +92,15 @@ class OpOverloadPacket(_C.PacketBase):
         self.__dict__.pop("_overloads", None)
         self.__dict__.pop("argument_names", None)
         self._resolved: dict[tuple, OpOverload] = {}
-        # A separate cache for calls that bypass overriding types once; `_resolved` must hold only plain types, which have no
-        # overrides.
-        self._resolved_passing_over: dict[tuple, OpOverload] = {}
+        # Calls that skip overriding types once have a separate cache, because `_resolved` may only hold plain types, which have
+        # no overrides.
+        self._resolved_without_overrides: dict[tuple, OpOverload] = {}
 
     def _find_resolved(self, key: tuple) -> OpOverload | None:
-        return self._resolved.get(key) or self._resolved_passing_over.get(key)
+        return self._resolved.get(key) or self._resolved_without_overrides.get(key)
 
     def _keep(self, key: tuple, op: OpOverload, args: tuple, kwargs: dict) -> None:
-        (self._resolved if are_plain(args, kwargs) else self._resolved_passing_over)[key] = op
+        (self._resolved if are_plain(args, kwargs) else self._resolved_without_overrides)[key] = op
 
     @cached_property
     def _overloads(self) -> list[OpOverload]:
@@ -125,15 +125,15 @@ class OpOverloadPacket(_C.PacketBase):
             converts = op is None
             op = op or self.resolve(args, kwargs)
         except TypeError:
-            given = as_written_today(self.__name__, args, kwargs)
+            given = convert_deprecated_call(self.__name__, args, kwargs)
             if given is None:
                 raise
             return self(*given[0], **given[1])
         if not converts:
             return op(*args, **kwargs)
-        args = [_as_schema_says(value, argument) for value, argument in zip(args, op._schema.arguments, strict=False)]
+        args = [_convert_to_schema(value, argument) for value, argument in zip(args, op._schema.arguments, strict=False)]
         positions, arguments = op._schema.positions, op._schema.arguments
-        return op(*args, **{name: _as_schema_says(kwargs[name], arguments[positions[name]]) for name in kwargs})
+        return op(*args, **{name: _convert_to_schema(kwargs[name], arguments[positions[name]]) for name in kwargs})
 
     def _resolved_by_elements(self, args: tuple) -> OpOverload | None:
         """Return the overload for positional arguments, cached by their types and the types of list elements.
@@ -204,8 +204,8 @@ class OpOverloadPacket(_C.PacketBase):
 
 
 def _specificity(op: OpOverload) -> tuple:
-    # Tensor overloads before those that take numbers, and those without `out` first; otherwise in order of declaration (sort is
-    # stable).
+    # Tensor overloads come before overloads that take numbers, and overloads without `out` come first. Otherwise the order of
+    # declaration stays, because the sort is stable.
     scalars = sum(argument.type.base in ("Scalar", "float") and not argument.has_default for argument in op._schema.arguments)
     return ("out" in op._schema.positions, scalars)
 
@@ -223,7 +223,7 @@ def _decide_by_types(arguments: Iterable[Argument], values: tuple) -> bool:
     return True
 
 
-def _as_schema_says(value: object, argument: Argument) -> object:
+def _convert_to_schema(value: object, argument: Argument) -> object:
     """Return `value` with 0-dim tensors turned into numbers where the schema has a number."""
     if argument.type.base == "Tensor":
         return value

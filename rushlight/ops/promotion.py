@@ -82,8 +82,8 @@ def wrapped(value: float, kind: dtype) -> float:
 
 
 def check_number(value: complex, kind: dtype) -> None:
-    """RuntimeError unless the number fits `kind`: integers up to their limits, finite floats up to theirs. Unsigned integers
-    also accept negative integers down to minus their maximum, which wrap around. Symbolic numbers are not checked."""
+    """Raise RuntimeError unless the number fits `kind`: integers up to their limits, finite floats up to theirs. Unsigned
+    integers also accept negative integers down to minus their maximum, which wrap around. Symbolic numbers are not checked."""
     if type(value) not in _CATEGORY_OF_NUMBER and not isinstance(value, np.number):
         return
     if type(value) is int:
@@ -94,7 +94,8 @@ def check_number(value: complex, kind: dtype) -> None:
 
 
 def check_factor(name: str, value: complex, kind: dtype) -> None:
-    """RuntimeError unless a factor such as `alpha` fits results of `kind`: no bools but for bools, no floats for integers."""
+    """Raise RuntimeError unless a factor such as `alpha` fits results of `kind`: bools only for bools, floats not for
+    integers."""
     if isinstance(value, bool) and kind is not bool_:
         raise RuntimeError(f"Boolean {name} only supported for Boolean results.")
     if kind.is_integral and isinstance(value, float | complex):

@@ -140,7 +140,7 @@ def store_result(functional: OpOverload, self: Tensor, result: Tensor) -> Tensor
 
 
 def check_inplace_result(functional: OpOverload, self: Tensor, result: Tensor) -> None:
-    """RuntimeError unless `result` fits into `self`: the same shape, and a castable dtype."""
+    """Raise RuntimeError unless `result` fits into `self`: the same shape, and a castable dtype."""
     from_dtype, to_dtype = result._impl.dtype, self._impl.dtype
     if result._impl.sizes != self._impl.sizes:
         raise RuntimeError(
@@ -151,7 +151,7 @@ def check_inplace_result(functional: OpOverload, self: Tensor, result: Tensor) -
 
 
 def check_castable(name: str, from_dtype: dtype, to_dtype: dtype) -> None:
-    """RuntimeError unless the in-place operator `name` may write results of one dtype to a tensor of another."""
+    """Raise RuntimeError unless the in-place operator `name` may write results of one dtype to a tensor of another."""
     if not can_cast(from_dtype, to_dtype):
         raise RuntimeError(
             f"result type {from_dtype.scalar_name} can't be cast to the desired output type {to_dtype.scalar_name} (in {name})"

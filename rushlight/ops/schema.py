@@ -122,7 +122,7 @@ class FunctionSchema:
 
     @property
     def positional_count(self) -> int:
-        """How many arguments may be passed by position."""
+        """The number of arguments that may be passed by position."""
         return sum(not argument.kwarg_only for argument in self.arguments)
 
     @property

@@ -28,7 +28,7 @@ def _checked_values(values: Tensor) -> np.ndarray:
 
 
 def check_zero_point(zero_point: int, kind: dtype, name: str) -> None:
-    """RuntimeError for a zero point out of the dtype's range."""
+    """Raise RuntimeError for a zero point out of the dtype's range."""
     low, high = limits(kind)
     if zero_point < low:
         raise RuntimeError(f"{name} zero_point {zero_point} is below lower bound.")

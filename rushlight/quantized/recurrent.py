@@ -91,8 +91,9 @@ def _run_layers(
     for layer in range(layers):
         outputs = []
         for direction in range(directions):
-            place = layer * directions + direction
-            output, final = _run_direction(x, tuple(each[place] for each in states), cells[place], step, sizes, direction == 1)
+            position = layer * directions + direction
+            state = tuple(each[position] for each in states)
+            output, final = _run_direction(x, state, cells[position], step, sizes, direction == 1)
             outputs.append(output)
             finals.append(final)
         x = np.concatenate(outputs, -1) if directions > 1 else outputs[0]

@@ -168,8 +168,8 @@ def _register_with_indices(name: str) -> None:
     general = find(name)
 
     def kernel(self, *args, **kwargs):
-        values, places = general(integers_of(_check_one_scale(self)), *args, **kwargs)
-        return moved(values, self), places
+        values, positions = general(integers_of(_check_one_scale(self)), *args, **kwargs)
+        return moved(values, self), positions
 
     quantized(name)(kernel)
 

@@ -78,7 +78,7 @@ def rebuild_integer_weight(integers: Tensor, scales: Tensor, kind: str, is_param
 
 
 def _check_parts(integers: Tensor, scales: Tensor, kind: str) -> None:
-    """RuntimeError where the parts of a weight don't fit each other."""
+    """Raise RuntimeError if the parts of a weight don't fit each other."""
     if kind not in KINDS:
         raise ValueError(f"IntegerWeight: kind is one of {KINDS}, got {kind!r}")
     if integers.dtype is not int8 or integers.dim() != 2:

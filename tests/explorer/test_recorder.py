@@ -9,7 +9,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.autograd.profiler_recording import Recording, Wish
+from rushlight.autograd.profiler_recording import RecordedFacts, Recording
 from rushlight.compiler import logs
 from rushlight.compiler.settings import Settings
 from rushlight.core.thread_state import state
@@ -352,7 +352,7 @@ def test_nothing_is_left_when_it_ends():
     with recorded():
         torch.compile(lambda x: x + 1)(torch.ones(2))
     assert not logs.is_heard() and state.recording is None
-    Recording(Wish()).start()
+    Recording(RecordedFacts()).start()
     state.recording.stop()
 
 

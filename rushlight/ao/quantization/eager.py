@@ -87,7 +87,8 @@ def _has_qconfig(module: Module) -> bool:
 
 
 def add_quant_dequant(module: Module) -> Module:
-    """The model with a QuantWrapper around each layer that has a qconfig; the wrapper itself if the model is such a layer."""
+    """Return the model with a QuantWrapper around each layer that has a qconfig; the wrapper itself if the model is such a
+    layer."""
     if has_no_children_ignoring_parametrizations(module) and getattr(module, "qconfig", None):
         return QuantWrapper(module)
     for name, child in module.named_children():
@@ -147,7 +148,7 @@ def prepare(
     model: Module, inplace: bool = False, allow_list: Iterable[Callable] | None = None,
     observer_non_leaf_module_list: Iterable[type] | None = None, prepare_custom_config_dict: dict | None = None,
 ) -> Module:  # fmt: skip
-    """A copy of the model with observers; run it on data before `convert`.
+    """Return a copy of the model with observers; run it on data before `convert`.
 
     Args:
         model: modules that are to be quantized have a `qconfig`, or are inside one that has.
@@ -192,7 +193,7 @@ def swap_module(
     mod: Module, mapping: dict[Callable, Any], custom_module_class_mapping: dict[Callable, Any],
     use_precomputed_fake_quant: bool = False,
 ) -> Module:  # fmt: skip
-    """The quantized module for one with a qconfig, with its hooks; the module itself if the mapping lacks it."""
+    """Return the quantized module for one with a qconfig, with its hooks; the module itself if the mapping lacks it."""
     kind = type_before_parametrizations(mod)
     if not _has_qconfig(mod):
         return mod
@@ -225,7 +226,7 @@ def convert(
     module: Module, mapping: dict[Callable, Any] | None = None, inplace: bool = False, remove_qconfig: bool = True,
     is_reference: bool = False, convert_custom_config_dict: dict | None = None, use_precomputed_fake_quant: bool = False,
 ) -> Module:  # fmt: skip
-    """A copy of a prepared model with quantized modules.
+    """Return a copy of a prepared model with quantized modules.
 
     Args:
         module: the model, whose observers have seen data.
@@ -252,7 +253,7 @@ def convert(
 def quantize(
     model: Module, run_fn: Callable, run_args: Iterable, mapping: dict[Callable, Any] | None = None, inplace: bool = False
 ) -> Module:
-    """`prepare`, `run_fn(model, *run_args)`, which shows it data, and `convert`."""
+    """Apply `prepare`, `run_fn(model, *run_args)`, which shows it data, and `convert`."""
     model = model if inplace else copy.deepcopy(model)
     model.eval()
     prepare(model, inplace=True)
@@ -273,7 +274,7 @@ def quantize_dynamic(
     model: Module, qconfig_spec: dict | set | None = None, dtype: dtype = qint8, mapping: dict[Callable, Any] | None = None,
     inplace: bool = False,
 ) -> Module:  # fmt: skip
-    """A copy of the model with quantized weights, whose activations are quantized while it runs.
+    """Return a copy of the model with quantized weights, whose activations are quantized while it runs.
 
     Args:
         model: a float model.
@@ -301,7 +302,7 @@ def quantize_dynamic(
 
 
 def prepare_qat(model: Module, mapping: dict[Callable, Any] | None = None, inplace: bool = False) -> Module:
-    """A copy of the model with fake-quantized weights and activations for training, followed by `convert`.
+    """Return a copy of the model with fake-quantized weights and activations for training, followed by `convert`.
 
     AssertionError unless it is in training mode.
     """
@@ -315,7 +316,7 @@ def prepare_qat(model: Module, mapping: dict[Callable, Any] | None = None, inpla
 
 
 def quantize_qat(model: Module, run_fn: Callable, run_args: Iterable, inplace: bool = False) -> Module:
-    """`prepare_qat`, `run_fn(model, *run_args)`, which trains it, and `convert`."""
+    """Apply `prepare_qat`, `run_fn(model, *run_args)`, which trains it, and `convert`."""
     model = model if inplace else copy.deepcopy(model)
     model.train()
     prepare_qat(model, inplace=True)

@@ -82,7 +82,7 @@ class FakeQuantizeBase(Module):
 
     @classmethod
     def with_args(cls, **kwargs: Any) -> _PartialWrapper:
-        """The class with preset arguments, for a qconfig."""
+        """Return the class with preset arguments, for a qconfig."""
         return _with_args(cls, **kwargs)
 
 
@@ -122,11 +122,11 @@ class FakeQuantize(FakeQuantizeBase):
         self.register_buffer("zero_point", tensor([0], dtype=float32 if is_floating else int32))
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """The observer's scale and zero point."""
+        """Return the observer's scale and zero point."""
         return self.activation_post_process.calculate_qparams()
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803  (torch's name)
-        """`X` rounded."""
+        """Return `X` rounded."""
         if self.observer_enabled[0] == 1:
             self.activation_post_process(X.detach())
             scale, zero_point = self.calculate_qparams()
@@ -219,7 +219,7 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
         self.is_symmetric_quant = self.qscheme in (per_tensor_symmetric, per_channel_symmetric)
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803  (torch's name)
-        """`X` rounded."""
+        """Return `X` rounded."""
         held = self.activation_post_process
         return aten.fused_moving_avg_obs_fake_quant.default(
             X, self.observer_enabled, self.fake_quant_enabled, held.min_val, held.max_val, self.scale, self.zero_point,

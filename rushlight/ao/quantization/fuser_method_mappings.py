@@ -103,7 +103,7 @@ DEFAULT_OP_LIST_TO_FUSER_METHOD: dict[tuple[type, ...], Callable] = {
 
 
 def get_fuser_method(op_list: tuple[type, ...], additional_fuser_method_mapping: dict | None = None) -> Callable:
-    """The function that fuses layers of these classes. AssertionError if there is none."""
+    """Return the function that fuses layers of these classes. AssertionError if there is none."""
     found = get_combined_dict(DEFAULT_OP_LIST_TO_FUSER_METHOD, additional_fuser_method_mapping or {}).get(op_list)
     if found is None:
         raise AssertionError(f"did not find fuser method for: {op_list} ")
@@ -121,7 +121,7 @@ def _patterns(pattern: Any) -> list:
 
 
 def get_fuser_method_new(op_pattern: Pattern, fuser_method_mapping: dict[Pattern, Callable]) -> Callable:
-    """The function for a pattern, or for a variant in which parts are any node. AssertionError if there is none."""
+    """Return the function for a pattern, or for a variant in which parts are any node. AssertionError if there is none."""
     for pattern in _patterns(op_pattern):
         if fuser_method_mapping.get(pattern) is not None:
             return fuser_method_mapping[pattern]

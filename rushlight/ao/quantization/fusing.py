@@ -20,7 +20,7 @@ Names = Sequence[str] | Sequence[Sequence[str]]
 def fuse_known_modules(
     mod_list: Sequence[Module], is_qat: bool, additional_fuser_method_mapping: dict | None = None
 ) -> list[Module]:
-    """The fused module, and an Identity for each other layer. Hooks of the first and the last layer are moved to it."""
+    """Return the fused module, and an Identity for each other layer. Hooks of the first and the last layer are moved to it."""
     kinds = tuple(type_before_parametrizations(each) for each in mod_list)
     fused = get_fuser_method(kinds, additional_fuser_method_mapping)(is_qat, *mod_list)
     for hook in mod_list[0]._forward_pre_hooks.values():
@@ -58,7 +58,7 @@ def fuse_modules(
     model: Module, modules_to_fuse: Names, inplace: bool = False, fuser_func: Callable = fuse_known_modules,
     fuse_custom_config_dict: dict[str, Any] | None = None,
 ) -> Module:  # fmt: skip
-    """The model with fused layers, for evaluation: batch normalisation is folded into the layer before it.
+    """Return the model with fused layers, for evaluation: batch normalisation is folded into the layer before it.
 
     `modules_to_fuse` is a list of names, [["conv1", "bn1", "relu1"], ["fc", "relu"]], or one such group. The first of a group
     becomes the fused layer, the others Identity. AssertionError for layers that can't be fused, or are not all in one mode.

@@ -142,7 +142,7 @@ def _check_backend(backend: str, version: int, versions: tuple[int, ...], name: 
 
 
 def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
-    """The default qconfig: histograms of activations, and a scale per channel for weights (one scale for "qnnpack").
+    """Return the default qconfig: histograms of activations, and a scale per channel for weights (one scale for "qnnpack").
 
     With "x86" and "fbgemm" activations have 7 bits, which keeps sums of two products within 16 bits. AssertionError for an
     unknown backend.
@@ -153,8 +153,8 @@ def get_default_qconfig(backend: str = "x86", version: int = 0) -> QConfig:
 
 
 def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
-    """The default QAT qconfig: fake quantization with moving averages, and a scale per channel for weights (one scale for
-    "qnnpack").
+    """Return the default QAT qconfig: fake quantization with moving averages, and a scale per channel for weights (one scale
+    for "qnnpack").
 
     Version 1 uses one fused operator, version 0 an observer and a rounding. AssertionError for an unknown backend.
     """
@@ -173,7 +173,7 @@ def get_default_qat_qconfig(backend: str = "x86", version: int = 1) -> QConfig:
 
 
 def _assert_valid_qconfig(qconfig: QConfigAny, mod: Module) -> None:
-    """AssertionError for a transposed convolution with a scale per channel."""
+    """Raise AssertionError for a transposed convolution with a scale per channel."""
     if qconfig is None or qconfig.weight is None or not isinstance(mod, ConvTranspose1d | ConvTranspose2d | ConvTranspose3d):
         return
     if isinstance(qconfig.weight(), PerChannelMinMaxObserver | MovingAveragePerChannelMinMaxObserver):
@@ -192,7 +192,7 @@ def _equal_constructors(one: Any, other: Any) -> bool:
 
 
 def qconfig_equals(q1: QConfigAny, q2: QConfigAny) -> bool:
-    """Whether two configurations make the same observers."""
+    """Return whether two configurations make the same observers."""
     if q1 is None or q2 is None:
         return q1 == q2
     return _equal_constructors(q1.activation, q2.activation) and _equal_constructors(q1.weight, q2.weight)

@@ -91,7 +91,7 @@ class QConfigMapping:
         return text + "\n)"
 
     def to_dict(self) -> dict[str, Any]:
-        """The older form, a dict."""
+        """Return the older form, a dict."""
         ordered = self.module_name_object_type_order_qconfigs.items()
         return {
             "": self.global_qconfig,
@@ -103,7 +103,7 @@ class QConfigMapping:
 
     @classmethod
     def from_dict(cls, qconfig_dict: dict[str, Any]) -> QConfigMapping:
-        """The mapping of the older form."""
+        """Return the mapping of the older form."""
         made = cls()
         if "" in qconfig_dict:
             made.set_global(qconfig_dict[""])
@@ -134,10 +134,10 @@ def _default_mapping(is_qat: bool, backend: str, version: int) -> QConfigMapping
 
 
 def get_default_qconfig_mapping(backend: str = "x86", version: int = 0) -> QConfigMapping:
-    """`get_default_qconfig(backend)`, with exceptions for transposed convolutions and results of a known range."""
+    """Return `get_default_qconfig(backend)`, with exceptions for transposed convolutions and results of a known range."""
     return _default_mapping(False, backend, version)
 
 
 def get_default_qat_qconfig_mapping(backend: str = "x86", version: int = 1) -> QConfigMapping:
-    """`get_default_qat_qconfig(backend)`, with the same exceptions."""
+    """Return `get_default_qat_qconfig(backend)`, with the same exceptions."""
     return _default_mapping(True, backend, version)

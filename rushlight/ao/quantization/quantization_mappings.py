@@ -92,27 +92,27 @@ def no_observer_set() -> set[Any]:
 
 
 def get_default_static_quant_module_mappings() -> dict[Callable, Any]:
-    """A copy of the mapping of static quantization."""
+    """Return a copy of the mapping of static quantization."""
     return dict(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS)
 
 
 def get_embedding_static_quant_module_mappings() -> dict[Callable, Any]:
-    """The mapping of static quantization, with embeddings that trained with fake quantization."""
+    """Return the mapping of static quantization, with embeddings that trained with fake quantization."""
     return {**DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, nnqat.EmbeddingBag: nnq.EmbeddingBag, nnqat.Embedding: nnq.Embedding}
 
 
 def get_default_qat_module_mappings() -> dict[Callable, Any]:
-    """A copy of the mapping of quantization-aware training."""
+    """Return a copy of the mapping of quantization-aware training."""
     return dict(DEFAULT_QAT_MODULE_MAPPINGS)
 
 
 def get_embedding_qat_module_mappings() -> dict[Callable, Any]:
-    """The mapping of quantization-aware training, with embeddings."""
+    """Return the mapping of quantization-aware training, with embeddings."""
     return {**DEFAULT_QAT_MODULE_MAPPINGS, nn.EmbeddingBag: nnqat.EmbeddingBag, nn.Embedding: nnqat.Embedding}
 
 
 def get_default_dynamic_quant_module_mappings() -> dict[Callable, Any]:
-    """The mapping of dynamic quantization."""
+    """Return the mapping of dynamic quantization."""
     return dict(DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS)
 
 
@@ -126,7 +126,7 @@ def _class_for(mapping: dict, more: dict | None, kind: Callable) -> Any:
 def get_static_quant_module_class(
     float_module_class: Callable, additional_static_quant_mapping: dict[Callable, Any] | None = None, is_reference: bool = False
 ) -> Any:
-    """The class that replaces another in static quantization. AssertionError if there is none."""
+    """Return the class that replaces another in static quantization. AssertionError if there is none."""
     if is_reference:
         raise NotImplementedError("there are no reference modules here: call it with is_reference=False")
     return _class_for(DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, additional_static_quant_mapping, float_module_class)
@@ -135,12 +135,12 @@ def get_static_quant_module_class(
 def get_dynamic_quant_module_class(
     float_module_class: Callable, additional_dynamic_quant_mapping: dict[Callable, Any] | None = None
 ) -> Any:
-    """The class that replaces another in dynamic quantization. AssertionError if there is none."""
+    """Return the class that replaces another in dynamic quantization. AssertionError if there is none."""
     return _class_for(DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS, additional_dynamic_quant_mapping, float_module_class)
 
 
 def get_default_qconfig_propagation_list() -> set[Callable]:
-    """The classes of modules that can have observers."""
+    """Return the classes of modules that can have observers."""
     mappings = (
         DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, DEFAULT_QAT_MODULE_MAPPINGS, DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     )  # fmt: skip
@@ -148,7 +148,7 @@ def get_default_qconfig_propagation_list() -> set[Callable]:
 
 
 def get_default_compare_output_module_list() -> set[Callable]:
-    """The classes whose results are compared between a float and a quantized model."""
+    """Return the classes whose results are compared between a float and a quantized model."""
     mappings = (
         DEFAULT_STATIC_QUANT_MODULE_MAPPINGS, DEFAULT_QAT_MODULE_MAPPINGS, DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     )  # fmt: skip
@@ -157,12 +157,12 @@ def get_default_compare_output_module_list() -> set[Callable]:
 
 
 def get_default_float_to_quantized_operator_mappings() -> dict[Callable | str, Callable]:
-    """A copy of the mapping of functions."""
+    """Return a copy of the mapping of functions."""
     return dict(DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS)
 
 
 def get_quantized_operator(float_op: Callable | str) -> Callable:
-    """The quantized operator for a function. AssertionError if there is none."""
+    """Return the quantized operator for a function. AssertionError if there is none."""
     found = DEFAULT_FLOAT_TO_QUANTIZED_OPERATOR_MAPPINGS.get(float_op)
     if found is None:
         raise AssertionError(f"Operator {float_op} does not have corresponding quantized op")

@@ -53,7 +53,7 @@ def prepare_fx(
     prepare_custom_config: PrepareCustomConfig | dict[str, Any] | None = None, _equalization_config: Any = None,
     backend_config: Any = None,
 ) -> GraphModule:  # fmt: skip
-    """A traced copy of a model with observers; run it on data before `convert_fx`.
+    """Return a traced copy of a model with observers; run it on data before `convert_fx`.
 
     Args:
         model: in evaluation mode; its control flow may not depend on tensors.
@@ -73,7 +73,7 @@ def prepare_qat_fx(
     model: Module, qconfig_mapping: QConfigMapping | dict[str, Any], example_inputs: tuple[Any, ...],
     prepare_custom_config: PrepareCustomConfig | dict[str, Any] | None = None, backend_config: Any = None,
 ) -> GraphModule:  # fmt: skip
-    """A traced copy of a model with fake-quantized weights and activations for training, followed by `convert_fx`.
+    """Return a traced copy of a model with fake-quantized weights and activations for training, followed by `convert_fx`.
 
     The arguments are those of `prepare_fx`; the model is in training mode.
     """
@@ -88,7 +88,7 @@ def convert_fx(
     _remove_qconfig: bool = True, qconfig_mapping: Any = None, backend_config: Any = None,
     keep_original_weights: bool = False,
 ) -> GraphModule:  # fmt: skip
-    """A copy of a prepared model with quantized layers and operators; others stay float.
+    """Return a copy of a prepared model with quantized layers and operators; others stay float.
 
     ValueError for a model that `prepare_fx` did not make; NotImplementedError for other qconfigs than it was prepared with.
     """

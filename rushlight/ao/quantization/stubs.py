@@ -15,7 +15,7 @@ class _Stub(Module):
             self.qconfig = qconfig
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x` itself."""
+        """Return `x` itself."""
         return x
 
 
@@ -38,5 +38,5 @@ class QuantWrapper(Module):
         self.train(module.training)
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803  (torch's name)
-        """The result of `module` for `X`."""
+        """Return the result of `module` for `X`."""
         return self.dequant(self.module(self.quant(X)))

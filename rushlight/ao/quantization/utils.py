@@ -39,22 +39,22 @@ _UNSIGNED = (quint8, uint8)
 
 
 def is_per_tensor(qscheme: qscheme) -> bool:
-    """Whether a scheme has one scale."""
+    """Return whether a scheme has one scale."""
     return qscheme in (per_tensor_affine, per_tensor_symmetric)
 
 
 def is_per_channel(qscheme: qscheme) -> bool:
-    """Whether a scheme has a scale per channel."""
+    """Return whether a scheme has a scale per channel."""
     return qscheme in (per_channel_affine, per_channel_affine_float_qparams, per_channel_symmetric)
 
 
 def get_combined_dict(default_dict: dict, additional_dict: dict) -> dict:
-    """A dict of both, in which the second one's values win."""
+    """Return a dict of both, in which the second one's values win."""
     return {**default_dict, **additional_dict}
 
 
 def getattr_from_fqn(obj: Any, fqn: str) -> Any:
-    """The attribute at a dotted name."""
+    """Return the attribute at a dotted name."""
     for name in fqn.split("."):
         obj = getattr(obj, name)
     return obj
@@ -68,50 +68,50 @@ def _make_observer(constructor: Callable | None) -> Any:
 
 
 def activation_dtype(qconfig: Any) -> dtype:
-    """The dtype of activations under a configuration."""
+    """Return the dtype of activations under a configuration."""
     return _make_observer(qconfig.activation).dtype
 
 
 def weight_dtype(qconfig: Any) -> dtype:
-    """The dtype of weights under a configuration."""
+    """Return the dtype of weights under a configuration."""
     return _make_observer(qconfig.weight).dtype
 
 
 def activation_is_statically_quantized(qconfig: Any) -> bool:
-    """Whether activations are quantized with observed scales."""
+    """Return whether activations are quantized with observed scales."""
     found = _make_observer(qconfig.activation)
     return found.dtype in (quint8, qint8, qint32, uint8, int8, int16, int32) and not getattr(found, "is_dynamic", False)
 
 
 def activation_is_dynamically_quantized(qconfig: Any) -> bool:
-    """Whether the scales of activations are computed at run time."""
+    """Return whether the scales of activations are computed at run time."""
     return bool(getattr(_make_observer(qconfig.activation), "is_dynamic", False))
 
 
 def activation_is_int8_quantized(qconfig: Any) -> bool:
-    """Whether activations have 8 bits."""
+    """Return whether activations have 8 bits."""
     return activation_dtype(qconfig) in _BITS_8
 
 
 def weight_is_quantized(qconfig: Any) -> bool:
-    """Whether weights are quantized."""
+    """Return whether weights are quantized."""
     return weight_dtype(qconfig) in (quint8, qint8, quint4x2, uint8, int8, int16, int32)
 
 
 def weight_is_statically_quantized(qconfig: Any) -> bool:
-    """Whether weights have 8 bits."""
+    """Return whether weights have 8 bits."""
     return weight_dtype(qconfig) in _BITS_8
 
 
 def op_is_int8_dynamically_quantized(qconfig: Any) -> bool:
-    """Whether a layer computes in 8 bits, with scales computed at run time."""
+    """Return whether a layer computes in 8 bits, with scales computed at run time."""
     return activation_dtype(qconfig) in _UNSIGNED and activation_is_dynamically_quantized(qconfig) and weight_dtype(
         qconfig
     ) in (qint8, int8)  # fmt: skip
 
 
 def get_qparam_dict(observer_or_fake_quant: Any) -> dict[str, Any]:
-    """An observer's parameters: "qscheme", "dtype", "scale", "zero_point", the range, and the channel axis."""
+    """Return an observer's parameters: "qscheme", "dtype", "scale", "zero_point", the range, and the channel axis."""
     scheme = getattr(observer_or_fake_quant, "qscheme", None)
     found: dict[str, Any] = {"qscheme": scheme, "dtype": observer_or_fake_quant.dtype}
     if scheme is None or is_per_tensor(scheme):
@@ -131,7 +131,7 @@ def get_qparam_dict(observer_or_fake_quant: Any) -> dict[str, Any]:
 
 
 def check_min_max_valid(min_val: Tensor, max_val: Tensor) -> bool:
-    """Whether an observer has observations; warns if not. AssertionError if a minimum exceeds its maximum."""
+    """Return whether an observer has observations; warns if not. AssertionError if a minimum exceeds its maximum."""
     if min_val.numel() == 0 or max_val.numel() == 0:
         warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=2)
         return False
@@ -153,7 +153,7 @@ _REDUCED = {qint8: (-64, 63), int8: (-64, 63), quint8: (0, 127), uint8: (0, 127)
 def calculate_qmin_qmax(
     quant_min: int | None, quant_max: int | None, has_customized_qrange: bool, dtype: dtype, reduce_range: bool
 ) -> tuple[int, int]:
-    """The smallest and the largest integer: the requested ones, or the dtype's, narrowed by a bit if `reduce_range`."""
+    """Return the smallest and the largest integer: the requested ones, or the dtype's, narrowed by a bit if `reduce_range`."""
     if not has_customized_qrange or quant_min is None or quant_max is None:
         if reduce_range and dtype in _REDUCED:
             return _REDUCED[dtype]
@@ -168,7 +168,7 @@ def calculate_qmin_qmax(
 
 
 def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
-    """AssertionError unless a range includes 0 and more than one integer."""
+    """Raise AssertionError unless a range includes 0 and more than one integer."""
     if not quant_min <= 0 <= quant_max:
         raise AssertionError(f"Used-specified quantization range must include 0, got {quant_min} to {quant_max}.")
     if quant_min >= quant_max:
@@ -181,5 +181,5 @@ def validate_qmin_qmax(quant_min: int, quant_max: int) -> None:
 
 
 def has_no_children_ignoring_parametrizations(module: Module) -> bool:
-    """Whether a module has no submodules, or only parametrizations."""
+    """Return whether a module has no submodules, or only parametrizations."""
     return not module._modules or (is_parametrized(module) and len(module._modules) == 1)

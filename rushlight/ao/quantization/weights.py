@@ -32,7 +32,7 @@ class Int8WeightOnlyConfig:
     """8-bit weights with a scale for each row; products in floats."""
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where that is impossible."""
+        """Return a weight in this form; None where that is impossible."""
         return IntegerWeight.quantize(weight, "int8")
 
 
@@ -41,7 +41,7 @@ class Int8DynamicActivationInt8WeightConfig:
     """8-bit weights with a scale for each row, and activations quantized to 8 bits by each row's range."""
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where that is impossible."""
+        """Return a weight in this form; None where that is impossible."""
         return IntegerWeight.quantize(weight, "int8_dynamic")
 
 
@@ -59,7 +59,7 @@ class Int4WeightOnlyConfig:
             raise ValueError(f"group_size is one of {GROUP_SIZES}, got {self.group_size}")
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where that is impossible."""
+        """Return a weight in this form; None where that is impossible."""
         rows, width = weight.shape
         return None if width % self.group_size or rows % 16 else BlockTensor.quantize(weight, f"int4_{self.group_size}")
 
@@ -77,7 +77,7 @@ class BlockWeightOnlyConfig:
         format_named(self.format)
 
     def quantized(self, weight: Tensor) -> Tensor | None:
-        """A weight in this form; None where that is impossible."""
+        """Return a weight in this form; None where that is impossible."""
         fills = weight.shape[-1] % format_named(self.format).elements == 0
         return BlockTensor.quantize(weight, self.format) if fills else None
 
@@ -86,17 +86,17 @@ Config = Int8WeightOnlyConfig | Int8DynamicActivationInt8WeightConfig | Int4Weig
 
 
 def int8_weight_only() -> Int8WeightOnlyConfig:
-    """An older name of `Int8WeightOnlyConfig()`."""
+    """Return an older name of `Int8WeightOnlyConfig()`."""
     return Int8WeightOnlyConfig()
 
 
 def int8_dynamic_activation_int8_weight() -> Int8DynamicActivationInt8WeightConfig:
-    """An older name of `Int8DynamicActivationInt8WeightConfig()`."""
+    """Return an older name of `Int8DynamicActivationInt8WeightConfig()`."""
     return Int8DynamicActivationInt8WeightConfig()
 
 
 def int4_weight_only(group_size: int = 128) -> Int4WeightOnlyConfig:
-    """An older name of `Int4WeightOnlyConfig(group_size)`."""
+    """Return an older name of `Int4WeightOnlyConfig(group_size)`."""
     return Int4WeightOnlyConfig(group_size)
 
 

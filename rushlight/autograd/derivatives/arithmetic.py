@@ -10,8 +10,8 @@ aten = namespaces.namespace("aten")
 non_differentiable("signbit", "gcd", "lcm", "bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor")
 
 
-def not_derived(name: str, argument: str):
-    """A formula that raises RuntimeError: no derivative is known for this input."""
+def refuse_derivative(name: str, argument: str):
+    """Return a formula that raises RuntimeError: no derivative is known for this input."""
 
     def raise_error():
         raise RuntimeError(f"the derivative for '{argument}' is not implemented (in {name})")

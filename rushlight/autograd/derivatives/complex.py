@@ -15,14 +15,14 @@ aten = namespaces.namespace("aten")
 
 
 def conjugate(value: Tensor | complex | float | int | bool) -> Tensor | complex | float | int | bool:
-    """The complex conjugate; real tensors and numbers as they are."""
+    """Return the complex conjugate; real tensors and numbers as they are."""
     if isinstance(value, Tensor):
         return aten.conj_physical.default(value) if value._impl.dtype.is_complex else value
     return value.conjugate() if isinstance(value, complex) else value
 
 
 def real_part(value: Tensor) -> Tensor:
-    """The real part; real tensors as they are."""
+    """Return the real part; real tensors as they are."""
     return aten.real.default(value) if value._impl.dtype.is_complex else value
 
 

@@ -16,7 +16,7 @@ def _conjugate(value: Tensor) -> Tensor:
     return value.conj() if value.is_complex() else value
 
 
-def _next(value: Tensor, axis: int, step: int) -> Tensor:
+def _shift_to_front(value: Tensor, axis: int, step: int) -> Tensor:
     """Return `value` shifted towards the front of `axis` by `step`, with zeros shifted in."""
     size = value.size(axis)
     count = min(step, size)
@@ -24,21 +24,21 @@ def _next(value: Tensor, axis: int, step: int) -> Tensor:
 
 
 def _backward_recurrence(factor: Tensor, addend: Tensor, axis: int) -> Tensor:
-    """s[k] = addend[k] + factor[k] * s[k + 1] with 0 after the end, in log2(size) steps."""
+    """Compute s[k] = addend[k] + factor[k] * s[k + 1] with 0 after the end, in log2(size) steps."""
     step = 1
     while step < addend.size(axis):
-        addend = addend + factor * _next(addend, axis, step)
-        factor = factor * _next(factor, axis, step)
+        addend = addend + factor * _shift_to_front(addend, axis, step)
+        factor = factor * _shift_to_front(factor, axis, step)
         step *= 2
     return addend
 
 
 def _cumprod(grad, self, dim):
-    # No division by values, so that the gradient is exact where values are 0.
+    # Don't divide by values, so that the gradient is exact where values are 0.
     if not self.dim():
         return grad
     axis, factors = wrap_dim(dim, self.dim()), _conjugate(self.to(grad.dtype))
-    after = _backward_recurrence(_next(factors, axis, 1), grad, axis)
+    after = _backward_recurrence(_shift_to_front(factors, axis, 1), grad, axis)
     return product_before(factors, axis, 1) * after
 
 

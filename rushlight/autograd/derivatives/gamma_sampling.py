@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative
-from rushlight.autograd.derivatives.arithmetic import not_derived
+from rushlight.autograd.derivatives.arithmetic import refuse_derivative
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
@@ -18,10 +18,10 @@ derivative("_standard_gamma", self=lambda grad, self, result: grad * aten._stand
 derivative("_sample_dirichlet", self=_dirichlet)
 derivative(
     "_standard_gamma_grad",
-    self=not_derived("_standard_gamma_grad", "self"),
-    output=not_derived("_standard_gamma_grad", "output"),
+    self=refuse_derivative("_standard_gamma_grad", "self"),
+    output=refuse_derivative("_standard_gamma_grad", "output"),
 )
 derivative(
     "_dirichlet_grad",
-    **{name: not_derived("_dirichlet_grad", name) for name in ("x", "alpha", "total")},
+    **{name: refuse_derivative("_dirichlet_grad", name) for name in ("x", "alpha", "total")},
 )

@@ -9,32 +9,32 @@ aten = namespaces.namespace("aten")
 
 
 def adjoint(matrix: Tensor) -> Tensor:
-    """Each matrix transposed and conjugated."""
+    """Return each matrix transposed and conjugated."""
     return matrix.mH if matrix.is_complex() else matrix.transpose(-2, -1)
 
 
 def diagonal(matrix: Tensor) -> Tensor:
-    """The main diagonal of each matrix."""
+    """Return the main diagonal of each matrix."""
     return matrix.diagonal(0, -2, -1)
 
 
 def identity_like(matrix: Tensor) -> Tensor:
-    """The identity matrix with the rows, dtype and device of a batch of square matrices."""
+    """Return the identity matrix with the rows, dtype and device of a batch of square matrices."""
     return aten.eye(matrix.size(-1), dtype=matrix.dtype, device=matrix.device)
 
 
-def embedded(values: Tensor) -> Tensor:
+def diagonal_matrix(values: Tensor) -> Tensor:
     """Matrices with `values` on their diagonals and 0 elsewhere."""
     return values.unsqueeze(-1) * aten.eye(values.size(-1), dtype=values.dtype, device=values.device)
 
 
 def without_diagonal(matrix: Tensor) -> Tensor:
-    """The matrices with 0 on their diagonals."""
+    """Return the matrices with 0 on their diagonals."""
     return aten.where(identity_like(matrix) != 0, aten.zeros_like(matrix), matrix)
 
 
 def has_values(tensor: Tensor) -> bool:
-    """Whether a formula may read elements: not during capture, and not on the meta device."""
+    """Return whether a formula may read elements: not during capture, and not on the meta device."""
     return not (tensor._impl.fake or tensor.is_meta)
 
 
@@ -49,7 +49,7 @@ def left_divide(triangle: Tensor, value: Tensor, *, upper: bool, unitriangular: 
 
 
 def check_phase(phase: Tensor, scale: Tensor, name: str, what: str) -> None:
-    """RuntimeError where a loss depends on the complex phases of vectors, which no factorization determines.
+    """Raise RuntimeError if a loss depends on the complex phases of vectors, which no factorization determines.
 
     `phase` holds the loss's slopes along the phases; `scale` sets the tolerance for rounding errors.
     """

@@ -13,7 +13,7 @@ from rushlight.autograd.derivatives.linalg_common import (
     adjoint,
     aten,
     diagonal,
-    embedded,
+    diagonal_matrix,
     identity_like,
     left_divide,
     right_divide,
@@ -112,7 +112,7 @@ def _qr_tall(slope_q: Tensor, slope_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
     turned = (difference - adjoint(difference)).tril(-1)
     if turned.is_complex():
         values = diagonal(difference)
-        turned = turned + embedded((values - conjugate(values)) / 2)
+        turned = turned + diagonal_matrix((values - conjugate(values)) / 2)
     return right_divide(slope_q + q @ (inner_r + turned - inner_q), adjoint(r), upper=False)
 
 

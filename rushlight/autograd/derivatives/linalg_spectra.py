@@ -13,7 +13,7 @@ from rushlight.autograd.derivatives.linalg_common import (
     aten,
     check_phase,
     diagonal,
-    embedded,
+    diagonal_matrix,
     identity_like,
     without_diagonal,
 )
@@ -38,7 +38,7 @@ def _eigh(grads, A, result0, result1, UPLO, compute_v):
         check_phase(aten.imag(diagonal(inner)), inner, "linalg_eigh_backward", "eigenvectors")
     inner = without_diagonal(inner) / _gaps(values)
     if slope is not None:
-        inner = inner + embedded(slope)
+        inner = inner + diagonal_matrix(slope)
     result = vectors @ inner @ adjoint(vectors)
     # Hermitian, because the input is.
     return (result + adjoint(result)) / 2
@@ -62,7 +62,7 @@ def _eig(grads, result0, result1):
     inner = inner - (transposed @ vectors) * aten.real(along).unsqueeze(-2)
     inner = without_diagonal(inner) / conjugate(_gaps(values))
     if slope is not None:
-        inner = inner + embedded(slope)
+        inner = inner + diagonal_matrix(slope)
     return aten.linalg_solve(transposed, inner @ transposed)
 
 
@@ -114,7 +114,7 @@ def _svd_with_vectors(slope_u, slope, slope_vh, u, values, vh):
     if u.is_complex():
         inner = inner + _phase_gradient(inner_u, inner_v, values)
     if slope is not None:
-        inner = inner + embedded(_like(slope, u))
+        inner = inner + diagonal_matrix(_like(slope, u))
     result = u @ inner @ vh
     if slope_u is not None and m > k:
         outside = slope_u - u @ inner_u
@@ -131,7 +131,7 @@ def _phase_gradient(inner_u, inner_v, values):
     turn_u = zero if inner_u is None else aten.imag(diagonal(inner_u))
     turn_v = zero if inner_v is None else aten.imag(diagonal(inner_v))
     check_phase(turn_u + turn_v, inner_u if inner_u is not None else inner_v, "svd_backward", "singular vectors")
-    return embedded((turn_u / values) * 1j)
+    return diagonal_matrix((turn_u / values) * 1j)
 
 
 derivative("_linalg_svd", A=_svd)

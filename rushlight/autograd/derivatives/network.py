@@ -20,8 +20,9 @@ def _sum_over(value: Tensor, dims: tuple[int, ...]) -> Tensor:
     return aten.sum.dim_IntList(value, dims, True) if dims else value
 
 
-class _Normalised:
-    """Values normalised over `dims`: (input - mean) * rstd. If `live`, mean and rstd are functions of the input."""
+class _NormalisedValues:
+    """Values normalised over `dims`: (input - mean) * rstd. If `live`, mean and rstd depend on the input; else they are
+    constants."""
 
     def __init__(self, input: Tensor, mean: Tensor, rstd: Tensor, dims: tuple[int, ...], live: bool):
         self.rstd, self.dims, self.live = rstd, dims, live
@@ -31,17 +32,17 @@ class _Normalised:
             self.count *= input.size(dim)
 
     def mean(self, value: Tensor) -> Tensor:
-        """The mean over the normalised dimensions."""
+        """Return the mean over the normalised dimensions."""
         return _sum_over(value, self.dims) / self.count
 
     def back(self, grad: Tensor) -> Tensor:
-        """The gradient of the input from that of the normalised value; a symmetric linear map."""
+        """Return the gradient of the input from that of the normalised value; a symmetric linear map."""
         if not self.live:
             return grad * self.rstd
         return self.rstd * (grad - self.mean(grad) - self.value * self.mean(grad * self.value))
 
     def back_twice(self, grad: Tensor, outer: Tensor) -> Tensor:
-        """The gradient of <outer, back(grad)> with respect to the input."""
+        """Return the gradient of <outer, back(grad)> with respect to the input."""
         if not self.live:
             return outer.new_zeros(outer.shape)
         along_grad, along_outer = self.mean(grad * self.value), self.mean(outer * self.value)
@@ -77,7 +78,7 @@ def _add(first: Tensor | None, second: Tensor) -> Tensor:
 
 def _layer_norm_twice(grads, grad_out, input, normalized_shape, mean, rstd, weight, needs):
     first = input.dim() - len(normalized_shape)
-    normalised = _Normalised(input, mean, rstd, tuple(range(first, input.dim())), live=True)
+    normalised = _NormalisedValues(input, mean, rstd, tuple(range(first, input.dim())), live=True)
 
     def reduce(value: Tensor) -> Tensor:
         return _sum_over(value, tuple(range(first))).reshape(normalized_shape)
@@ -99,7 +100,8 @@ def _batch_norm(
 def _batch_norm_in_training(
     grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
 ):  # fmt: skip
-    """The running statistics are unchecked: later calls write to them, and the backward in training does not read them."""
+    """Differentiate batch normalisation in training. The running statistics are unchecked: later calls write to them, and the
+    backward in training does not read them."""
     return _batch_norm(
         grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
     )
@@ -125,7 +127,7 @@ def _batch_norm_twice(
     others = (0, *range(2, input.dim()))
     mean = save_mean if train else running_mean
     rstd = save_invstd if train else (running_var + eps).rsqrt()
-    normalised = _Normalised(input, mean.reshape(shape), rstd.reshape(shape), others, live=train)
+    normalised = _NormalisedValues(input, mean.reshape(shape), rstd.reshape(shape), others, live=train)
     to_input, *to_affine = grads
     to_affine = [None if value is None else value.reshape(shape) for value in to_affine]
 

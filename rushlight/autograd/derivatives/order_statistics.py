@@ -22,8 +22,8 @@ derivative("nanmedian", self=_median)
 
 def _mode(grad, result1, self_sizes, dim, keepdim):
     axes = (wrap_dim(dim, len(self_sizes)),) if self_sizes else ()
-    place, value = restore_dims(result1, axes, keepdim), restore_dims(grad, axes, keepdim)
-    return aten.scatter_add(grad.new_zeros(self_sizes), dim, place, value)
+    position, value = restore_dims(result1, axes, keepdim), restore_dims(grad, axes, keepdim)
+    return aten.scatter_add(grad.new_zeros(self_sizes), dim, position, value)
 
 
 derivative("mode", self=_mode, non_differentiable_outputs=(1,))

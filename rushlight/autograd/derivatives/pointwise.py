@@ -15,12 +15,12 @@ aten = namespaces.namespace("aten")
 
 
 def zeros(grad: Tensor) -> Tensor:
-    """The gradient of a function that is constant almost everywhere."""
+    """Return the gradient of a function that is constant almost everywhere."""
     return aten.zeros_like(grad)
 
 
 def times(grad: Tensor, factor: float) -> Tensor:
-    """`grad * factor`, skipping the multiplication by 1."""
+    """Return `grad * factor`, skipping the multiplication by 1."""
     return grad if factor == 1 else grad * factor
 
 
@@ -111,7 +111,7 @@ derivative(
 def _power_base(grad, self, exponent):
     if not isinstance(exponent, Tensor):
         return zeros(grad) if exponent == 0 else grad * conjugate(times(self ** (exponent - 1), exponent))
-    # Where the exponent is 0 the result is 1 for every base, but the formula would give 0 * infinity at a base of 0.
+    # For an exponent of 0 the result is 1 for every base, but the formula would give 0 * infinity at a base of 0.
     return aten.where.self(exponent == 0, 0, grad * conjugate(exponent * self ** (exponent - 1)))
 
 

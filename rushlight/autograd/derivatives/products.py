@@ -16,7 +16,7 @@ def _conjugate_transpose(matrix: Tensor) -> Tensor:
     return conjugate(matrix.permute((1, 0) if matrix.dim() == 2 else (0, 2, 1)))
 
 
-def _to_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
+def _gradient_of_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
     """Return the gradient of the second factor. It gets column-major strides where the factor has them, as in a linear
     layer."""
     (rows, columns), strides = geometry[0], geometry[1]
@@ -28,13 +28,13 @@ def _to_second(grad: Tensor, first: Tensor, geometry: tuple) -> Tensor:
 derivative(
     "mm",
     self=lambda grad, mat2: aten.mm(grad, _conjugate_transpose(mat2)),
-    mat2=lambda grad, self, mat2_geometry: _to_second(grad, self, mat2_geometry),
+    mat2=lambda grad, self, mat2_geometry: _gradient_of_second(grad, self, mat2_geometry),
 )
 derivative(
     "addmm",
     self=lambda grad, beta: times(grad, conjugate(beta)),
     mat1=lambda grad, mat2, alpha: times(aten.mm(grad, _conjugate_transpose(mat2)), conjugate(alpha)),
-    mat2=lambda grad, mat1, mat2_geometry, alpha: times(_to_second(grad, mat1, mat2_geometry), conjugate(alpha)),
+    mat2=lambda grad, mat1, mat2_geometry, alpha: times(_gradient_of_second(grad, mat1, mat2_geometry), conjugate(alpha)),
 )
 derivative(
     "bmm",
@@ -57,7 +57,8 @@ derivative("convolution", ("input", "weight", "bias"), _convolution)
 def _convolution_backward(
     grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs
 ):  # fmt: skip
-    """Convolution is linear in the input, the weight and the bias, so its gradients are linear in each other."""
+    """Differentiate the gradients of a convolution. Convolution is linear in the input, the weight and the bias, so its
+    gradients are linear in each other."""
     geometry = (stride, padding, dilation, transposed, output_padding, groups)
     to_input, to_weight, to_bias = grads
     terms = []
@@ -96,8 +97,8 @@ derivative(
 )
 
 
-def not_twice(name: str):
-    """A formula that raises RuntimeError: this gradient cannot be differentiated again."""
+def refuse_double_backward(name: str):
+    """Return a formula that raises RuntimeError: this gradient cannot be differentiated again."""
 
     def raise_error():
         raise RuntimeError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")
@@ -108,5 +109,5 @@ def not_twice(name: str):
 derivative(
     "_scaled_dot_product_flash_attention_for_cpu_backward",
     ("grad_out", "query", "key", "value", "out"),
-    not_twice("_scaled_dot_product_flash_attention_for_cpu_backward"),
+    refuse_double_backward("_scaled_dot_product_flash_attention_for_cpu_backward"),
 )

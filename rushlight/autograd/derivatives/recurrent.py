@@ -30,13 +30,14 @@ def _layer(
 
 def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse: bool, mode: int) -> tuple[Tensor | None, ...]:
     """Return gradients with history, for double backward."""
-    leaves = [aten.alias.default(value) for value in inputs]  # one input may depend on another; the alias stops gradients there
+    # one input may depend on another; the alias makes gradients stop at this input
+    leaves = [aten.alias.default(value) for value in inputs]
     data, *weights, hidden, cell = leaves
     initial = (hidden, cell) if mode == LSTM_MODE else (hidden,)
     output, final = by_steps(KINDS[mode].name, data, None, initial, Weights(*weights), reverse)
     pairs = [(value, given) for value, given in zip((output, *final), grads, strict=False) if given is not None]
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
-    values, given = ([pair[place] for pair in pairs] for place in (0, 1))
+    values, given = ([pair[position] for pair in pairs] for position in (0, 1))
     found = iter(grad(values, wanted, given, create_graph=True, allow_unused=True))
     return tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
 

@@ -31,7 +31,7 @@ def _shift_with_ones(value: Tensor, axis: int, step: int) -> Tensor:
 
 
 def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
-    """For each position, the product of all values before it (direction 1) or after it (-1), in log2(size) steps."""
+    """Return for each position the product of all values before it (direction 1) or after it (-1), in log2(size) steps."""
     product = _shift_with_ones(value, axis, direction)
     step = 1
     while step < value.size(axis):
@@ -41,7 +41,7 @@ def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
 
 
 def _prod(grad, self, dim, keepdim):
-    # Use the product of the other elements: it is exact where elements are 0, unlike result / self.
+    # Use the product of the other elements, because it is exact where elements are 0, unlike result / self.
     if not self.dim():
         return grad
     axis = wrap_dim(dim, self.dim())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
-from rushlight.autograd.derivatives.arithmetic import not_derived
+from rushlight.autograd.derivatives.arithmetic import refuse_derivative
 from rushlight.core.dtype import finfo
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
@@ -25,8 +25,14 @@ def _slope_of_gamma(self, other):
     return ((self - 1) * other.log() - other - aten.lgamma(self)).exp()
 
 
-derivative("igamma", self=not_derived("igamma", "self"), other=lambda grad, self, other: grad * _slope_of_gamma(self, other))
-derivative("igammac", self=not_derived("igammac", "self"), other=lambda grad, self, other: -grad * _slope_of_gamma(self, other))
+derivative(
+    "igamma", self=refuse_derivative("igamma", "self"),
+    other=lambda grad, self, other: grad * _slope_of_gamma(self, other),
+)  # fmt: skip
+derivative(
+    "igammac", self=refuse_derivative("igammac", "self"),
+    other=lambda grad, self, other: -grad * _slope_of_gamma(self, other),
+)  # fmt: skip
 
 
 def _slope_of_i1(self: Tensor, value: Tensor, result: Tensor, damping: Tensor | float) -> Tensor:
@@ -73,7 +79,7 @@ derivative(
 )
 derivative(
     "special_zeta",
-    self=not_derived("special_zeta", "self"),
+    self=refuse_derivative("special_zeta", "self"),
     other=lambda grad, self, other: grad * -self * aten.special_zeta(self + 1, other),
 )
 

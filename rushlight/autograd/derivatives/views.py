@@ -14,12 +14,12 @@ aten = namespaces.namespace("aten")
 
 
 def identity(grad: Tensor) -> Tensor:
-    """The gradient of an operator that moves values without changing them."""
+    """Return the gradient of an operator that moves values without changing them."""
     return grad
 
 
 def pad_dim(value: Tensor, dim: int, before: int, after: int, fill: float = 0) -> Tensor:
-    """`value` padded with `fill` before and after along `dim`."""
+    """Return `value` padded with `fill` before and after along `dim`."""
     if before == after == 0:
         return value
     pads = [0, 0] * (value.dim() - 1 - dim) + [before, after]
@@ -57,7 +57,7 @@ def _as_strided(grad, self_geometry, size, stride, storage_offset):
 
 
 def as_strided_gradient(grad: Tensor, own: tuple, view: tuple) -> Tensor:
-    """The gradient of a tensor for that of a view of its storage; both are given as (sizes, strides, storage offset).
+    """Return the gradient of a tensor for that of a view of its storage; both are given as (sizes, strides, storage offset).
 
     Gradients of one storage element add up; then the elements of the tensor are read from the summed storage. A storage element
     that several indices of the tensor refer to divides its gradient among them.
@@ -102,7 +102,7 @@ for _name in ("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_
 
 
 def restore_dims(value: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
-    """A reduction's result with its reduced dimensions (wrapped) put back as size 1."""
+    """Return a reduction's result with its reduced dimensions (wrapped) put back as size 1."""
     if keepdim or not value.dim() + len(dims):
         return value
     for dim in sorted(dims):

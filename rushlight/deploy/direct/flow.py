@@ -72,8 +72,8 @@ class Flow(Statements):
         parts = [self._write_inner_block(block) for block in node.blocks]
         results = [each for _, each in parts if each is not None]
         variables: list[str | None] = []
-        for place, value in enumerate(node.outputs):
-            self.values[value], variable = self._merge_branch_results(value, [each[place] for each in results])
+        for position, value in enumerate(node.outputs):
+            self.values[value], variable = self._merge_branch_results(value, [each[position] for each in results])
             variables.append(variable)
             if variable is not None:
                 self.emit(f"{representation(value.type)} {variable}{{}};", f"(void){variable};")
@@ -157,10 +157,10 @@ class Flow(Statements):
                 break
             found = [each.kind for each in results]
             rows.append(found)
-        for place, value in enumerate(carried):
-            last = rows[-1][place]
+        for position, value in enumerate(carried):
+            last = rows[-1][position]
             for row in rows:  # join the kinds of all iterations; the last iteration's sizes are the example
-                self.plan.note((value, "carried"), row[place])
+                self.plan.note((value, "carried"), row[position])
             self._use_as_example(self.plan.kinds[value, "carried"], last)
 
     def _use_as_example(self, kind: Kind, last: Kind) -> None:

@@ -64,12 +64,12 @@ class DirectForm:
 
     def _run(self, program: Program) -> list[Operand]:
         """Write the statements; returns the results."""
-        place = 0
+        position = 0
         for number, (value, argument) in enumerate(zip(self.graph.inputs, self.arguments, strict=True)):
             if number < self.first:
                 program.values[value] = Operand(value.type, path=())
                 continue
-            kind, place = self._argument_kind(program, argument, value.type, number, place)
+            kind, position = self._argument_kind(program, argument, value.type, number, position)
             if kind is None:
                 program.values[value] = program.constant(argument, value.type)
             else:
@@ -80,19 +80,19 @@ class DirectForm:
         return [program.operand(value) for value in self.graph.outputs]
 
     def _argument_kind(
-        self, program: Program, argument: object, kind: types.Type, number: int, place: int
+        self, program: Program, argument: object, kind: types.Type, number: int, position: int
     ) -> tuple[Kind | None, int]:
         count = _tensors_in(argument)
         if not _can_cross_interface(argument):
-            return None, place + count
+            return None, position + count
         if isinstance(argument, Tensor):
-            opened = self.dims.get(place, {})
+            opened = self.dims.get(position, {})
             sizes = [
                 self._make_symbol(program, opened[dim], size) if dim in opened else size
                 for dim, size in enumerate(argument.shape)
             ]
-            return program.kind_of(argument, kind, number, sizes), place + count
-        return program.kind_of(argument, kind, number), place + count
+            return program.kind_of(argument, kind, number, sizes), position + count
+        return program.kind_of(argument, kind, number), position + count
 
     def _make_symbol(self, program: Program, name: str, size: int) -> Size:
         least = self.bounds.get(name, (0, None))[0]
@@ -100,18 +100,18 @@ class DirectForm:
 
     def fits(self, arguments: Sequence[object]) -> bool:
         """Return whether the form supports a call."""
-        place = 0
+        position = 0
         for number, (given, own) in enumerate(zip(arguments, self.arguments, strict=True)):
             if number < self.first:
                 continue
-            if not self._is_like(given, own, place):
+            if not self._is_like(given, own, position):
                 return False
-            place += _tensors_in(own)
+            position += _tensors_in(own)
         return True
 
-    def _is_like(self, given: object, own: object, place: int) -> bool:
+    def _is_like(self, given: object, own: object, position: int) -> bool:
         if isinstance(own, Tensor) and isinstance(given, Tensor):
-            opened = self.dims.get(place, {})
+            opened = self.dims.get(position, {})
             same = given.dtype is own.dtype and len(given.shape) == len(own.shape)
             return same and all(
                 one == two or dim in opened for dim, (one, two) in enumerate(zip(given.shape, own.shape, strict=True))
@@ -212,8 +212,8 @@ class DirectForm:
         text = program.boxed(result)
         parts = result.kind.parts or [Kind()] * len(kinds)
         made = []
-        for place, (kind, known) in enumerate(zip(kinds, parts, strict=True)):
-            part = f"{text}.as.list->items[{place}]"
+        for position, (kind, known) in enumerate(zip(kinds, parts, strict=True)):
+            part = f"{text}.as.list->items[{position}]"
             spelled = unboxed(part, kind)
             made.append(Operand(kind, known, spelled))
         return made, names
@@ -292,8 +292,8 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) 
     if isinstance(kind, types.TupleType):
         lines = [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT(TUPLE), {len(kind.elements)})) return unfit;"]
         parts = known.parts or [Kind()] * len(kind.elements)
-        for place, (each, part) in enumerate(zip(kind.elements, parts, strict=True)):
-            lines += _checks(f"{pointer}.as.list.items[{place}]", name, each, part, depth + 1)
+        for position, (each, part) in enumerate(zip(kind.elements, parts, strict=True)):
+            lines += _checks(f"{pointer}.as.list.items[{position}]", name, each, part, depth + 1)
         return lines
     if isinstance(kind, types.ListType | types.DictType):
         return _container_checks(pointer, name, kind, known, depth)
@@ -303,13 +303,14 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) 
 def _container_checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
     is_dict = isinstance(kind, types.DictType)
     lines = [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT({'DICT' if is_dict else 'LIST'}), -1)) return unfit;"]
-    place, item = f"i{depth}", None if known.items is None else known.items.root().kind
-    at = f"{pointer}.as.list.items[{place}{' + 1' if is_dict else ''}]"
+    position, item = f"i{depth}", None if known.items is None else known.items.root().kind
+    at = f"{pointer}.as.list.items[{position}{' + 1' if is_dict else ''}]"
     inner = _checks(at, name, kind.value if is_dict else kind.element, item or Kind(), depth + 1)
     if is_dict:
         lines.append(f'if ({pointer}.as.list.count % 2) return self.say(unfit, "%s must have a value for each key", {name});')
-        inner = [*_checks(f"{pointer}.as.list.items[{place}]", name, kind.key, Kind(), depth + 1), *inner]
-    return [*lines, f"for (size_t {place} = 0; {place} < {pointer}.as.list.count; {place} += {2 if is_dict else 1}) {{",
+        inner = [*_checks(f"{pointer}.as.list.items[{position}]", name, kind.key, Kind(), depth + 1), *inner]
+    step = 2 if is_dict else 1
+    return [*lines, f"for (size_t {position} = 0; {position} < {pointer}.as.list.count; {position} += {step}) {{",
             *(f"  {line}" for line in inner), "}"]  # fmt: skip
 
 

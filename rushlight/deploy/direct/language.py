@@ -66,7 +66,7 @@ class Language(Typed):
 
     @staticmethod
     def _refuse_comparison(node: Node) -> None:
-        """Unsupported for comparisons that depend on the items' classes or elements."""
+        """Raise Unsupported for comparisons that depend on the items' classes or elements."""
         for value in node.inputs:
             parts = value.type.contained()
             if any(holds_tensors(part) for part in parts):
@@ -132,9 +132,9 @@ class Language(Typed):
         whole = self.name("parts")
         self.emit(f"const any {whole} = {text};")
         self.check(node)
-        for place, value in enumerate(node.outputs):
-            part = f"{whole}.as.list->items[{place}]"
-            self.bind(value, unboxed(part, value.type), kinds[place] if kinds else None)
+        for position, value in enumerate(node.outputs):
+            part = f"{whole}.as.list->items[{position}]"
+            self.bind(value, unboxed(part, value.type), kinds[position] if kinds else None)
 
     @staticmethod
     def _gives_any(text: str) -> bool:
@@ -268,8 +268,8 @@ class Language(Typed):
         cell = self.plan.cell(node)
         made = self.name("dict")
         self.emit(f"const any {made} = run.new_items(RL_CONSTANT(DICT), 0);")
-        for place in range(0, node.input_count, 2):
-            key, item = self.operand(node.input(place)), self.operand(node.input(place + 1))
+        for position in range(0, node.input_count, 2):
+            key, item = self.operand(node.input(position)), self.operand(node.input(position + 1))
             self.plan.put(cell, item.kind, node)
             parts = f"{self.boxed(key)}, {self.boxed(item)}"
             self.emit(f"if (!run.status) run.put({made}, {parts});")
@@ -290,9 +290,9 @@ class Language(Typed):
                 f'if ({text}.as.list->count != {len(node.outputs)}) run.fail(failed, "ValueError: a list of another length");'
             )
             self.check(node)
-        for place, value in enumerate(node.outputs):
-            kind = given.kind.parts[place] if given.kind.parts is not None else self.item_of(given.kind)
-            part = f"{text}.as.list->items[{place}]"
+        for position, value in enumerate(node.outputs):
+            kind = given.kind.parts[position] if given.kind.parts is not None else self.item_of(given.kind)
+            part = f"{text}.as.list->items[{position}]"
             self.bind(value, unboxed(part, value.type), kind)
         return True
 
@@ -304,9 +304,9 @@ class Language(Typed):
             self.values[node.output] = given.list[index.value]
             return True
         count = len(given.type.elements)
-        place = index.value % count
-        part = f"{self.boxed(given)}.as.list->items[{place}]"
-        kind = given.kind.parts[place] if given.kind.parts is not None else PLAIN
+        position = index.value % count
+        part = f"{self.boxed(given)}.as.list->items[{position}]"
+        kind = given.kind.parts[position] if given.kind.parts is not None else PLAIN
         self.bind(node.output, unboxed(part, node.output.type), kind)
         return True
 

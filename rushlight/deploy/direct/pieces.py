@@ -184,10 +184,10 @@ class Piece:
         """Return the piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
         sizes = Sizes(plan, fixed)
         examples = [example_of(given, sizes) for given in self.inputs.values()]
-        places = list(self.inputs)
+        positions = list(self.inputs)
 
         def run(*leaves: object) -> tuple:
-            found = dict(zip(places, leaves, strict=True))
+            found = dict(zip(positions, leaves, strict=True))
             return tuple(_at(self._values(found), key) for key in wanted)
 
         with no_grad():
@@ -230,6 +230,6 @@ def _at(values: Mapping[Value, object], key: Key) -> object:
 
 
 def check_tensor(value: object) -> None:
-    """Unsupported for anything but a tensor."""
+    """Raise Unsupported for anything but a tensor."""
     if not isinstance(value, Kind) or value.shape is None:
         raise Unsupported("an operator with a result that is no tensor")

@@ -165,11 +165,11 @@ class Program(Tensors):
         if isinstance(value, int) and not isinstance(value, bool):
             return Kind(size=self.plan.symbol((key, "int"), value, {value} & {0, 1}))
         if isinstance(value, tuple):
-            return Kind(parts=tuple(self.kind_of(each, types.ANY, (key, place)) for place, each in enumerate(value)))
+            return Kind(parts=tuple(self.kind_of(each, types.ANY, (key, position)) for position, each in enumerate(value)))
         if isinstance(value, list | dict):
             cell = self.plan.cell((key, "items"))
-            for place, each in enumerate(value.values() if isinstance(value, dict) else value):
-                self.plan.put(cell, self.kind_of(each, types.ANY, (key, "item")), (key, place))
+            for position, each in enumerate(value.values() if isinstance(value, dict) else value):
+                self.plan.put(cell, self.kind_of(each, types.ANY, (key, "item")), (key, position))
             if cell.kind is None:
                 return kind_of_type(declared, self.plan, key)
             return Kind(items=cell)

@@ -135,7 +135,7 @@ class Statements:
         """Return the number of a value among its enumeration's members."""
         if not isinstance(kind, types.EnumType) or isinstance(value, ScriptObject):
             return None
-        return next((place for place, (name, _) in enumerate(kind.members) if name == getattr(value, "name", None)), None)
+        return next((position for position, (name, _) in enumerate(kind.members) if name == getattr(value, "name", None)), None)
 
     def _boxed_tensor(self, value: Tensor) -> str:
         check_tensor("a constant", value.dtype, value.shape)

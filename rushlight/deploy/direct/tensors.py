@@ -135,8 +135,8 @@ class Tensors(Language):
             return True
         dim = self.operand(node.input(1)) if node.kind == "aten::size" else self.constant(0, types.INT)
         if dim.is_known and -len(sizes) <= dim.value < len(sizes):
-            place = dim.value % len(sizes)
-            self._as_size(node, sizes[place], lambda text: f"{text}.as.held->sizes[{place}]")
+            position = dim.value % len(sizes)
+            self._as_size(node, sizes[position], lambda text: f"{text}.as.held->sizes[{position}]")
             return True
         (given,) = self.settle(node.input())
         call = f"run.size({self.boxed(given)}, {self.spelled(dim, types.INT)})" if node.kind == "aten::size" else \
@@ -158,9 +158,9 @@ class Tensors(Language):
             return
         (given,) = self.settle(node.input())
         items = []
-        for place, size in enumerate(shape.sizes):
+        for position, size in enumerate(shape.sizes):
             variable = self.name("n")
-            self.emit(f"const int64_t {variable} = {self.boxed(given)}.as.held->sizes[{place}];")
+            self.emit(f"const int64_t {variable} = {self.boxed(given)}.as.held->sizes[{position}];")
             items.append(Operand(types.INT, Kind(size=size), variable))
         kind = self.list_kind(items, node)
         if self.has_writers(node.output):
@@ -198,9 +198,9 @@ class Tensors(Language):
             raise Unsupported(f"{node.kind} of {given.type}")
         found = dtype_named(kind) if kind is not None else natural
         sizes, at = [], given
-        for place in range(depth):
+        for position in range(depth):
             known = at.list is not None
-            sizes.append(len(at.list) if known else self.plan.symbol((node, place), None, (0, 1)))
+            sizes.append(len(at.list) if known else self.plan.symbol((node, position), None, (0, 1)))
             at = at.list[0] if known and at.list else Operand(types.ANY)
         self.bind(node.output, f"run.tensor_from({self.boxed(given)}, {c_constant(found)})", Kind(Shape(found, tuple(sizes))))
         self.check(node)
@@ -353,12 +353,12 @@ class Tensors(Language):
             raise Unsupported(f"{node.kind} along a dimension that only a run knows")
         is_stack = node.kind == "aten::stack"
         rank = len(item.sizes) + is_stack
-        sizes, place = list(item.sizes), dim.value % max(rank, 1)
+        sizes, position = list(item.sizes), dim.value % max(rank, 1)
         whole = self.plan.symbol((node, "whole"), None, (0, 1))
         if is_stack:
-            sizes.insert(place, whole)
+            sizes.insert(position, whole)
         else:
-            sizes[place] = whole
+            sizes[position] = whole
         text = f"run.{'stack' if is_stack else 'cat'}({self.boxed(given)}, {dim.value})"
         self.bind(node.output, text, Kind(Shape(item.dtype, tuple(sizes))))
         self.check(node)
@@ -380,7 +380,7 @@ class Tensors(Language):
 
     def _result(self, value: Value, found: object) -> Operand:
         if isinstance(found, list):
-            items = [self._piece_result(types.TENSOR, each, (value, place)) for place, each in enumerate(found)]
+            items = [self._piece_result(types.TENSOR, each, (value, position)) for position, each in enumerate(found)]
             return Operand(value.type, self.list_kind(items, value), list=items)
         if isinstance(found, Kind) and found.shape is not None:
             return self._piece_result(value.type, found, value)
@@ -398,18 +398,18 @@ class Tensors(Language):
     def _operator_arguments(self, node: Node) -> list[object]:
         """Return a node's arguments in the form of its operator: known values, values given at run time, and values that the
         piece computes."""
-        return [self._argument(node, place, self.operand(value)) for place, value in enumerate(node.inputs)]
+        return [self._argument(node, position, self.operand(value)) for position, value in enumerate(node.inputs)]
 
-    def _argument(self, node: Node, place: int, operand: Operand) -> object:
+    def _argument(self, node: Node, position: int, operand: Operand) -> object:
         if operand in self.made:
             return ComputedInside(self.made[operand])
         if operand.list is not None and not operand.is_known:
-            return [self._argument(node, place, each) for each in operand.list]
+            return [self._argument(node, position, each) for each in operand.list]
         if operand.is_known:
             return operand.value
         if operand.kind.shape is not None:
             return Given(operand)
-        if operand.type in (types.INT, types.FLOAT, types.BOOL) and takes_number(node, place):
+        if operand.type in (types.INT, types.FLOAT, types.BOOL) and takes_number(node, position):
             return Given(operand, as_tensor=True)
         if operand.type is types.INT:
             return Given(operand)
@@ -475,10 +475,12 @@ class Tensors(Language):
                     text, seeds, _ = self._graph(piece, wanted, fixed, called) if fixed else general
             except MAY_FAIL:  # this size may be impossible, so specialising for it may fail
                 continue
-            places = [place for place, each in conditions.items() if not _is_fixed(each, fixed)]
-            texts = [f"&{values}[{place}]" for place in places] + [f"&seed_{number}" for number in range(seeds)]
-            tests = [f"{values}[{place}].as.integer == {fixed[each.operand.kind.size]}L" for place, each in conditions.items()
-                     if _is_fixed(each, fixed)]  # fmt: skip
+            positions = [position for position, each in conditions.items() if not _is_fixed(each, fixed)]
+            texts = [f"&{values}[{position}]" for position in positions] + [f"&seed_{number}" for number in range(seeds)]
+            tests = [
+                f"{values}[{position}].as.integer == {fixed[each.operand.kind.size]}L"
+                for position, each in conditions.items() if _is_fixed(each, fixed)
+            ]  # fmt: skip
             if fixed:  # the general graph's error is the one to report
                 self.emit(f"if ({' && '.join(['status == unfit', *tests])}) {{", "const complaint first = self;")
             else:
@@ -490,7 +492,7 @@ class Tensors(Language):
             )
             self.emit(*(["if (status == unfit) static_cast<complaint&>(self) = first;"] if fixed else []), "}")
         self.emit(f"if (status) {{ run.status = status; return run.at({c_string(line)}); }}")
-        self.emit(*(f"{name} = run.tensor_like(made[{place}].as.tensor);" for place, name in enumerate(names)))
+        self.emit(*(f"{name} = run.tensor_like(made[{position}].as.tensor);" for position, name in enumerate(names)))
         self.emit(f"if (run.status) return run.at({c_string(line)});", "}")
 
     def _graph(self, piece: Piece, wanted: list[Key], fixed: dict, called: list[str]) -> tuple[str, int, Sizes]:
@@ -533,8 +535,8 @@ def _is_fixed(given: Given, fixed: dict) -> bool:
 def _is_used(key: Key, inside: set[Node]) -> bool:
     if isinstance(key, Value):
         return any(_is_outside(use.user, inside) for use in key.uses)
-    value, place = key
-    unpacked = [use.user.outputs[place] for use in value.uses if use.user.kind == "prim::ListUnpack"]
+    value, position = key
+    unpacked = [use.user.outputs[position] for use in value.uses if use.user.kind == "prim::ListUnpack"]
     others = [use for use in value.uses if use.user.kind != "prim::ListUnpack"]
     return any(_is_outside(use.user, inside) for use in others) or any(
         _is_outside(use.user, inside) for each in unpacked for use in each.uses

@@ -72,7 +72,7 @@ class Typed(Text):
             inner = f"[](const any& key, const any& item) {{ (void)key, (void)item; return {tests}; }}"
             return f"({name}.kind == RL_CONSTANT(DICT) && {name}.as.list->count % 2 == 0 && all_pairs({name}, {inner}))"
         if isinstance(kind, types.TupleType):
-            parts = [self.type_test(each, f"{name}.as.list->items[{place}]") for place, each in enumerate(kind.elements)]
+            parts = [self.type_test(each, f"{name}.as.list->items[{position}]") for position, each in enumerate(kind.elements)]
             return f"({' && '.join([f'{name}.kind == RL_CONSTANT(TUPLE)', f'{name}.as.list->count == {len(parts)}', *parts])})"
         if isinstance(kind, types.ClassType | types.EnumType):
             return f"({name}.kind >= OBJECT && {name}.type == {self.class_number(kind)})"
@@ -94,8 +94,8 @@ class Typed(Text):
         texts = [self.spelled(self.constant(each, node.output.type), node.output.type) for each in parts]
         chosen = texts[-1]
         number = f"{self.boxed(given)}.as.integer"
-        for place in reversed(range(len(texts) - 1)):
-            chosen = f"{number} == {place} ? {texts[place]} : {chosen}"
+        for position in reversed(range(len(texts) - 1)):
+            chosen = f"{number} == {position} ? {texts[position]} : {chosen}"
         self.bind(node.output, f"({chosen})")
         return True
 

@@ -205,7 +205,7 @@ def kind_of_type(kind: types.Type, plan: Plan, key: Hashable) -> Kind:
             plan.put(cell, kind_of_type(inner, plan, (key, "item")), key)
         return Kind(items=cell)
     if isinstance(kind, types.TupleType):
-        return Kind(parts=tuple(kind_of_type(each, plan, (key, place)) for place, each in enumerate(kind.elements)))
+        return Kind(parts=tuple(kind_of_type(each, plan, (key, position)) for position, each in enumerate(kind.elements)))
     return PLAIN
 
 
@@ -233,8 +233,8 @@ def unboxed(text: str, kind: types.Type) -> str:
 
 def line_of(node: Node) -> str:
     """Return the user's source line of a node: `file.py:3`."""
-    place = node.source_range.file_line_column() if node.source_range is not None else None
-    return "" if place is None else f"{place[0].rpartition('/')[2]}:{place[1]}"
+    position = node.source_range.file_line_column() if node.source_range is not None else None
+    return "" if position is None else f"{position[0].rpartition('/')[2]}:{position[1]}"
 
 
 def with_size(kind: Kind, size: Size) -> Kind:

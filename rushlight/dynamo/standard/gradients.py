@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rushlight.autograd.captured import CapturedFunction, CapturedHook, Marks
+from rushlight.autograd.captured import CapturedFunction, CapturedHook, ContextMarks
 from rushlight.autograd.function import Function, FunctionCtx
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
@@ -89,7 +89,7 @@ def _record(tx: Following, function: type[Function], ctx: Value, args: list[Valu
         run, reads = _capture(tx, function, ctx, [*args, *outputs], outputs, arriving)
         backwards[arriving] = run, [kept.setdefault(node, len(kept)) for node in reads]
     saved_nodes = {value.graph_node for value in saved if isinstance(value, TensorValue)}
-    marks = Marks(
+    marks = ContextMarks(
         frozenset(position for node, position in kept.items() if node in saved_nodes),
         _positions(outputs, dirty), _positions(outputs, others), materialize,
     )  # fmt: skip

@@ -19,7 +19,7 @@ _FORMATS = (contiguous_format, channels_last, channels_last_3d)
 
 
 class TensorMetadata(NamedTuple):
-    """What is known of a tensor without its data."""
+    """The metadata of a tensor: all that is known of it without its data."""
 
     shape: Size
     dtype: dtype

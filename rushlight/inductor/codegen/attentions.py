@@ -84,13 +84,13 @@ class AttentionWriter:
         """Return the C++ functions for a score: the score's function, an early test whether the score is not -inf, and a
         function that packs values."""
         self.note_status(score.body)
-        place = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
+        position = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
         seen = _visibility_condition(score.body, self.template.parameters["scores"])
         packed = _read_along_keys(score, self.template.parameters["scores"])
         seen = None if seen is None or any(node in packed for node in walk(seen)) else seen
         functions = [
-            self._function(f"{place}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
-            "0" if seen is None else self._function(place, score, seen, {}),
+            self._function(f"{position}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
+            "0" if seen is None else self._function(position, score, seen, {}),
             self._pack(score, list(packed)) if packed else "0",
         ]
         flags = ["false" if seen is None else "true", "true" if self.template.parameters["empty_is_nan"] else "false"]
@@ -115,8 +115,8 @@ class AttentionWriter:
             f"blocks + {number} * rl::key_block * rl::tile_columns);\n"
             for number, load in enumerate(loads)
         )
-        places = f"[[maybe_unused]] long {batch}, [[maybe_unused]] long {head}, long {query}"
-        parameters = f"{places}, long queries, long {key}, long keys, float* blocks"
+        positions = f"[[maybe_unused]] long {batch}, [[maybe_unused]] long {head}, long {query}"
+        parameters = f"{positions}, long queries, long {key}, long keys, float* blocks"
         return f"[=]({parameters}) {{\n{lines}    }}"
 
 

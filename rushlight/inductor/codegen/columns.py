@@ -111,10 +111,10 @@ class ColumnKernel(KernelWriter):
         rows, vectors = self._tile(runs)
         parts = quotient(rounded_up(runs, rows), rows)
         block, width = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L", size_text(self.width)
-        place = f"block / {size_operand(blocks)}" + (f" * {rows}" if rows > 1 else "")
+        position = f"block / {size_operand(blocks)}" + (f" * {rows}" if rows > 1 else "")
         self.kernel.body = [
             f"for (const long block : rl::shared({size_text(as_size(parts * blocks))})) {{",
-            f"  [[maybe_unused]] const long x = {place}, first = {block};",
+            f"  [[maybe_unused]] const long x = {position}, first = {block};",
             f"  const long count = first + {BLOCK}L < {width} ? {BLOCK}L : {width} - first;",
             *indented(self._compute_in_tiles(rows, vectors) if vectors > 1 else self._compute_by_vectors("count", "first + i")),
             "}",
@@ -203,8 +203,8 @@ class ColumnKernel(KernelWriter):
         name = results.known[member.name] = f"value{results.suffix}_{len(results.known)}"
         lines = [f"const auto {name} = {value};"]
         if member.name in self.stored:
-            place = f"{results.c} + {size_operand(self.width)}*{results.x}" if self.x.extent != 1 else str(results.c)
-            lines.append(f"lane.store({self.pointer(member.name, True)} + {place}, {name});")
+            position = f"{results.c} + {size_operand(self.width)}*{results.x}" if self.x.extent != 1 else str(results.c)
+            lines.append(f"lane.store({self.pointer(member.name, True)} + {position}, {name});")
         return lines
 
     def _writer(self, prefix: str, results: _Results) -> StatementWriter:

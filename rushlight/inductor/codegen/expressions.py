@@ -37,15 +37,16 @@ def needs_scalar(body: Value, column: Var) -> bool:
 
 def needs_branches(body: Value, column: Var) -> bool:
     """Return whether a body needs element-by-element branches, for reasons other than loads without a stride."""
-    places = looked_up(body, column)
+    positions = looked_up(body, column)
     for node in walk(body):
-        if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, places)):
+        if isinstance(node, IndexValue) and (stride_along(node.index, column) is None or _contains(node.index, positions)):
             return True
-        if isinstance(node, Load) and _contains(node.index, places) and _split_linear_index(node.index, places, column) is None:
+        is_looked_up = isinstance(node, Load) and _contains(node.index, positions)
+        if is_looked_up and _split_linear_index(node.index, positions, column) is None:
             return True
         if isinstance(node, Masked) and depends_on(node.mask, column):
             return True
-        if isinstance(node, Search) and (node.row.index.contains(column) or _contains(node.row.index, places)):
+        if isinstance(node, Search) and (node.row.index.contains(column) or _contains(node.row.index, positions)):
             return True
     return False
 
@@ -200,32 +201,34 @@ class StatementWriter:
         return self.bind(f"{self.lane}.index({text}, {size_text(stride)})")
 
     def _random_word(self, value: RandomWord) -> str:
-        stride, place = stride_along(value.index, self.column), to_cpp(value.index)
+        stride, position = stride_along(value.index, self.column), to_cpp(value.index)
         draw = f"{self.stream(value.seed, value.offset)}.{value.name}"
         if self.lane == SCALAR:
-            return self.bind(f"{draw}({SCALAR}, {place})")
+            return self.bind(f"{draw}({SCALAR}, {position})")
         if stride == 0:
-            return self.bind(f"{self.lane}.broadcast({draw}({SCALAR}, {place}))")
-        return self.bind(f"{draw}({self.lane}, {place}" + (")" if stride in (1, None) else f", {size_text(stride)})"))
+            return self.bind(f"{self.lane}.broadcast({draw}({SCALAR}, {position}))")
+        return self.bind(f"{draw}({self.lane}, {position}" + (")" if stride in (1, None) else f", {size_text(stride)})"))
 
     def _indirect(self, value: Indirect) -> str:
         wrap = "true" if value.wrap else "false"
         changes = depends_on(value.index, self.column) or _reads_at(value.index, self.looked_up)
         size = f"{size_text(value.size)}, status"
         if changes and self.lane != SCALAR:
-            place = Var(self.bind(f"rl::checked_places<{wrap}>({self.write(value.index)}, {size})"), value.size)
-            self.looked_up.add(place)
+            position = Var(self.bind(f"rl::checked_places<{wrap}>({self.write(value.index)}, {size})"), value.size)
+            self.looked_up.add(position)
         else:
-            place = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
+            position = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
         # A body merged from several elements may bind one variable to several positions.
-        return self.write(substitute(value.body, {value.variable: place}))
+        return self.write(substitute(value.body, {value.variable: position}))
 
     def _gather(self, buffer: str, first: Expr, stride: Size, steps: dict[Var, Size]) -> str:
         """Gather elements at positions that differ between lanes."""
-        places = [str(place) if step == 1 else f"{place} * (int64_t){size_operand(step)}" for place, step in steps.items()]
+        positions = [
+            str(position) if step == 1 else f"{position} * (int64_t){size_operand(step)}" for position, step in steps.items()
+        ]
         if stride != 0:
-            places.append(f"{self.lane}.index(0, {size_text(stride)})")
-        return self.bind(f"{self.lane}.gather({self.pointer(buffer)} + {to_cpp(first)}, {' + '.join(places)})")
+            positions.append(f"{self.lane}.index(0, {size_text(stride)})")
+        return self.bind(f"{self.lane}.gather({self.pointer(buffer)} + {to_cpp(first)}, {' + '.join(positions)})")
 
     def _search(self, value: Search) -> str:
         row = f"{self.pointer(value.row.buffer)} + {to_cpp(value.row.index)}"

@@ -43,8 +43,8 @@ def share(texts: Iterable[str]) -> tuple[list[str], dict[str, Member]]:
         differing = [column for column in dict.fromkeys(columns) if len(set(column)) > 1]
         first = next(iter(family))
         functions.append(_with_parameters(first, columns, differing) if differing else first)
-        for place, text in enumerate(family):
-            members[text] = Member(number, tuple(column[place] for column in differing))
+        for position, text in enumerate(family):
+            members[text] = Member(number, tuple(column[position] for column in differing))
     return functions, members
 
 

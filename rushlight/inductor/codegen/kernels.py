@@ -318,11 +318,11 @@ class LoopKernel(KernelWriter):
             return [[head, *indented([column, *statements(runs.bodies, runs.place)]), "});"]]
         loops = []
         for first, end, settled in self._segments(number, bodies, lines):
-            places = _is_worth_gathering(settled, self.r)
-            scalar = not places and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
+            positions = _is_worth_gathering(settled, self.r)
+            scalar = not positions and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
             head, tail = _loop(scalar, first, end)
             ahead = [] if scalar or number != 1 else self._prefetch_next_row()
-            loops.append([head, *indented([*ahead, *statements(settled, self.r, places)]), tail])
+            loops.append([head, *indented([*ahead, *statements(settled, self.r, positions)]), tail])
         return loops
 
     def _prefetch_next_row(self) -> list[str]:
@@ -352,13 +352,13 @@ class LoopKernel(KernelWriter):
         if cuts is None:
             return [("0L", count, bodies)]
         width = None if self.flat or not isinstance(self.domain[1], int) else self.domain[1]
-        if width is not None and all(isinstance(place, int) for place in cuts.places):
-            edges = [0, *(min(max(place, 0), width) for place in cuts.places), width]
+        if width is not None and all(isinstance(index, int) for index in cuts.places):
+            edges = [0, *(min(max(index, 0), width) for index in cuts.places), width]
             found = zip(edges, edges[1:], cuts.bodies, strict=False)
             return [(f"{first}L", f"{end}L", settled) for first, end, settled in found if first < end]
         names = [f"cut{number}_{position}" for position in range(len(cuts.places))]
-        for name, place in zip(names, cuts.places, strict=True):
-            lines.append(f"const long {name} = rl::within({size_text(place)}, {count});")
+        for name, index in zip(names, cuts.places, strict=True):
+            lines.append(f"const long {name} = rl::within({size_text(index)}, {count});")
         return list(zip(["0L", *names], [*names, count], cuts.bodies, strict=True))
 
     def _writer(self, column: Var) -> StatementWriter:

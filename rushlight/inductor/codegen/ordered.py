@@ -112,8 +112,8 @@ class ScatterKernel(LoopKernel):
         if len(taken) == 1:
             point = taken[0]
         else:
-            places = zip(taken, unflatten_index(point, extents), strict=True)
-            unpack = [f"const long {variable} = {to_cpp(place)};" for variable, place in places]
+            positions = zip(taken, unflatten_index(point, extents), strict=True)
+            unpack = [f"const long {variable} = {to_cpp(index)};" for variable, index in positions]
         return [
             f"rl::for_own({size_text(point.extent)}, [&](long {point}) {{",
             *indented([*unpack, *self._read_positions(), OWN]),
@@ -190,8 +190,8 @@ class ScanKernel(KernelWriter):
         outer, inner = loop.ranges[: loop.dim], loop.ranges[loop.dim + 1 :]
         self.width = product(inner)
         self.x, self.r, self.c = Var("x", product(outer)), Var("r", loop.ranges[loop.dim]), Var("c", self.width)
-        places: list[Expr] = [*unflatten_index(self.x, outer), self.r, *unflatten_index(self.c, inner)]
-        self.body: Value = substitute(loop.body, dict(zip(loop.variables, places, strict=True)))
+        positions: list[Expr] = [*unflatten_index(self.x, outer), self.r, *unflatten_index(self.c, inner)]
+        self.body: Value = substitute(loop.body, dict(zip(loop.variables, positions, strict=True)))
         self.note_status(self.body)
 
     def write(self) -> Kernel:
@@ -227,12 +227,12 @@ class ScanKernel(KernelWriter):
         value, kind = writer.write(self.body), self.loop.body.dtype
         at = ", lane.broadcast((int64_t)r)" if self.loop.scan_type in ("argmax", "argmin") else ""
         out = self.pointer(self.member.name, True)
-        place = to_cpp((self.x * self.r.extent + self.r) * self.width + self.c)
+        index = to_cpp((self.x * self.r.extent + self.r) * self.width + self.c)
         sample = f"decltype(lane.broadcast({literal(0, kind)}))"
         return [
             f"rl::scan<rl::{self.loop.scan_type}, {sample}> total;",
             f"for (long r = 0; r < {size_text(self.r.extent)}; ++r) {{",
             *indented(writer.lines),
-            f"  lane.store({out} + {place}, total.add({value}{at}));",
+            f"  lane.store({out} + {index}, total.add({value}{at}));",
             "}",
         ]

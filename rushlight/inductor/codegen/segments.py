@@ -36,21 +36,21 @@ def cuts_of(bodies: Sequence[Value], column: Var) -> Cuts | None:
     if not any(needs_branches(body, column) for body in bodies):
         return None
     found = {_column_of_change(node, column) for body in bodies for node in walk(body)} - {None}
-    places = _sort_positions(found) if found and not _depend_on_data(found, bodies) else None
-    if places is None or (len(places) + 1) * len(bodies) > MAX_STEPS:
+    positions = _sort_positions(found) if found and not _depend_on_data(found, bodies) else None
+    if positions is None or (len(positions) + 1) * len(bodies) > MAX_STEPS:
         return None
-    settled = [_SegmentSimplifier(places, number, column) for number in range(len(places) + 1)]
+    settled = [_SegmentSimplifier(positions, number, column) for number in range(len(positions) + 1)]
     made = tuple(tuple(map(each.of, bodies)) for each in settled)
     every = [body for segment in made for body in segment]
     if any(needs_branches(body, column) for body in every) or sum(1 for body in every for _ in walk(body)) > MAX_STEPS:
         return None
-    return Cuts(places, made)
+    return Cuts(positions, made)
 
 
-def _depend_on_data(places: set[Size], bodies: Sequence[Value]) -> bool:
+def _depend_on_data(positions: set[Size], bodies: Sequence[Value]) -> bool:
     """Return whether the positions of cuts depend on an index read from memory."""
     read = [node.variable for body in bodies for node in walk(body) if isinstance(node, Indirect)]
-    return any(isinstance(place, Expr) and place.contains(variable) for place in places for variable in read)
+    return any(isinstance(position, Expr) and position.contains(variable) for position in positions for variable in read)
 
 
 def _column_of_change(node: Value, column: Var) -> Size | None:
@@ -80,13 +80,13 @@ def _crossing(index: Expr, bound: Expr, column: Var) -> Size | None:
     return as_size((bound - (index - quotient)) * quotient.divisor - quotient.dividend.substitute({column: 0}))
 
 
-def _sort_positions(places: set[Size]) -> tuple[Size, ...] | None:
+def _sort_positions(positions: set[Size]) -> tuple[Size, ...] | None:
     """Return the positions sorted; None if their order is not known."""
-    first = next(iter(places))
-    distances = {place: as_size(as_expr(place) - as_expr(first)) for place in places}
+    first = next(iter(positions))
+    distances = {position: as_size(as_expr(position) - as_expr(first)) for position in positions}
     if not all(isinstance(distance, int) for distance in distances.values()):
         return None
-    return tuple(sorted(places, key=distances.__getitem__))
+    return tuple(sorted(positions, key=distances.__getitem__))
 
 
 class _SegmentSimplifier:
@@ -107,9 +107,9 @@ class _SegmentSimplifier:
 
     def _make(self, value: Value) -> Value:
         if isinstance(value, Call):
-            place = _column_of_change(value, self.column)
-            if place is not None:
-                before = self.number <= self.places.index(place)
+            position = _column_of_change(value, self.column)
+            if position is not None:
+                before = self.number <= self.places.index(position)
                 return Constant(bool_, before is LESS[value.name])
             return call(value.name, value.dtype, *map(self.of, value.arguments))
         if isinstance(value, Masked):

@@ -27,8 +27,8 @@ class SortKernel(KernelWriter):
         loop = self.loop = self.member.data
         assert isinstance(loop, Sort)
         self.x, self.r = Var("x", product(loop.ranges[:-1])), Var("r", loop.ranges[-1])
-        places = [*unflatten_index(self.x, loop.ranges[:-1]), self.r]
-        self.body: Value = substitute(loop.body, dict(zip(loop.variables, places, strict=True)))
+        positions = [*unflatten_index(self.x, loop.ranges[:-1]), self.r]
+        self.body: Value = substitute(loop.body, dict(zip(loop.variables, positions, strict=True)))
         self.note_status(self.body)
         self.type = c_type(loop.dtype)
 
@@ -70,10 +70,10 @@ class SortKernel(KernelWriter):
     def _sort(self) -> list[str]:
         kept = self.loop.kept
         values = self._results(self.member, self.type)
-        places = next((self._results(member, c_type(int64)) for member in self.group.members[1:]), "(int64_t*)nullptr")
+        positions = next((self._results(member, c_type(int64)) for member in self.group.members[1:]), "(int64_t*)nullptr")
         descending = "true" if self.loop.descending else "false"
         sizes = f"{size_text(self.r.extent)}, {size_text(kept)}"
-        return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {places}, own, status);"]
+        return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {positions}, own, status);"]
 
     def _results(self, member: Buffer, kind: str) -> str:
         """Return the address of a row of results."""

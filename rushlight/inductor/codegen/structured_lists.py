@@ -49,22 +49,22 @@ class ListWriter(Parts):
             yield f"{self._target(target)} = *({kind}*){place};"
 
     def _getitem(self, statement: Compute) -> Iterator[str]:
-        lines, place = self._at(*statement.operands)
+        lines, position = self._at(*statement.operands)
         yield from lines
-        yield from self._read_element(statement.target, place)
+        yield from self._read_element(statement.target, position)
 
     def _peek(self, statement: Compute) -> Iterator[str]:
         """Read a tensor in a list that never changes, without a copy."""
-        lines, place = self._at(*statement.operands)
+        lines, position = self._at(*statement.operands)
         yield from lines
         kind = declared(statement.target.kind)
-        yield f"{kind} {statement.target} = ({kind}){place};"
+        yield f"{kind} {statement.target} = ({kind}){position};"
 
     def _setitem(self, statement: Compute) -> Iterator[str]:
         values, index, item = statement.operands
-        lines, place = self._at(values, index)
+        lines, position = self._at(values, index)
         yield from lines
-        yield from self._store(place, values.kind.element, item)
+        yield from self._store(position, values.kind.element, item)
 
     def _insert(self, statement: Compute) -> Iterator[str]:
         values, index, item = statement.operands
@@ -81,11 +81,11 @@ class ListWriter(Parts):
 
     def _pop(self, statement: Compute) -> Iterator[str]:
         values, index = statement.operands
-        lines, place = self._at(values, index)
+        lines, position = self._at(values, index)
         yield from lines
         if statement.target is not None:
-            yield from self._read_element(statement.target, place)
-        yield f"rl::program::close({values}, {place});"
+            yield from self._read_element(statement.target, position)
+        yield f"rl::program::close({values}, {position});"
 
     def _make_list(self, statement: Compute) -> Iterator[str]:
         """Call a runtime function that makes a list from lists and numbers."""
@@ -129,9 +129,9 @@ class ListWriter(Parts):
     def _stack_numbers(self, statement: Compute) -> Iterator[str]:
         target, (values, count) = statement.target, statement.operands
         yield f"if ({values}->length != {self._text(count)}) return 1;"
-        place = self._allocate(target.kind.nbytes)
-        yield f"memcpy({place}, {values}->data, {target.kind.nbytes}L);"
-        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){place};"
+        position = self._allocate(target.kind.nbytes)
+        yield f"memcpy({position}, {values}->data, {target.kind.nbytes}L);"
+        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){position};"
 
 
 _MAKERS = {"repeat": "repeat", "concat": "joined", "slice": "slice", "duplicate": "duplicate", "range": "range"}

@@ -50,7 +50,7 @@ def _make_coordinate_reader(box: TensorBox, batch: tuple) -> Callable[[Index, Ex
     extra = len(batch) - (len(box.size) - 2)
 
     def value(at: Index, row: Expr, column: Expr) -> Value:
-        own = [place * (0 if size == 1 else 1) for place, size in zip(at[extra:], box.size[:-2], strict=False)]
+        own = [position * (0 if size == 1 else 1) for position, size in zip(at[extra:], box.size[:-2], strict=False)]
         return box.value([*own, row, column])
 
     return value
@@ -155,10 +155,10 @@ def _row_of_pair(pair: Value, count: Value) -> Value:
     return call("where", int64, call("le", bool_, _first_of_row(following, count), pair), following, row)
 
 
-def _load_at(graph: GraphBuilder, box: TensorBox, place: Value) -> Value:
+def _load_at(graph: GraphBuilder, box: TensorBox, position: Value) -> Value:
     """Load the element of a flat box at a computed position."""
     variable = graph.indirect_variable(box.size[0])
-    return Indirect(box.dtype, variable, place, as_size(box.size[0]), box.value([variable]))
+    return Indirect(box.dtype, variable, position, as_size(box.size[0]), box.value([variable]))
 
 
 def _count(self: TensorBox) -> Value:
@@ -197,8 +197,8 @@ def pdist_backward(graph, grad, self, p, pdist):
         def inner(at: Index) -> Value:
             row, column = index_value(at[0]), index_value(at[1])
             low, high = call("minimum", int64, row, column), call("maximum", int64, row, column)
-            place = call("sub", int64, call("sub", int64, call("add", int64, _first_of_row(low, count), high), low), _ONE)
-            return masked(kind, call("ne", bool_, row, column), _load_at(graph, values, place), _constant(0, kind))
+            position = call("sub", int64, call("sub", int64, call("add", int64, _first_of_row(low, count), high), low), _ONE)
+            return masked(kind, call("ne", bool_, row, column), _load_at(graph, values, position), _constant(0, kind))
 
         return graph.realize(graph.pointwise((rows, rows), kind, inner))
 

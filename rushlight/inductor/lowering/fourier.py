@@ -59,8 +59,8 @@ def _transform(
 
 def _along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size, normalization: int) -> ComplexBox:
     """Complex transforms along several dimensions; the last one applies the normalization."""
-    for place, axis in enumerate(axes):
-        scaling = normalization if place == len(axes) - 1 else UNSCALED
+    for position, axis in enumerate(axes):
+        scaling = normalization if position == len(axes) - 1 else UNSCALED
         pairs, n = pairs_of(graph, self), self.size[axis]
         numbers = [n, forward, points, scaling]
         self = of_pairs(_transform(graph, COMPLEX_TO_COMPLEX, pairs, pairs.dtype, axis, len(self.size), (n, PARTS), numbers))

@@ -41,9 +41,9 @@ def _sum_over_windows(
         total = None
         for back_rows in reaches[0]:
             for back_columns in reaches[1]:
-                places = zip((row, column), windows, (back_rows, back_columns), strict=True)
-                at = [(place + window.padding) // window.stride - back for place, window, back in places]
-                inside = [is_within(place, window.outputs, 1) for place, window in zip(at, windows, strict=True)]
+                positions = zip((row, column), windows, (back_rows, back_columns), strict=True)
+                at = [(position + window.padding) // window.stride - back for position, window, back in positions]
+                inside = [is_within(position, window.outputs, 1) for position, window in zip(at, windows, strict=True)]
                 value = masked(
                     grad.dtype, call("logical_and", bool_, *inside), share([*lead, *at], (row, column)),
                     Constant(grad.dtype, 0.0),
@@ -82,8 +82,8 @@ def _collect_from_windows(
     narrow = int32 if isinstance(plane, int) and plane < 1 << 31 else int64  # int32 vectors have as many lanes as float vectors
 
     def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
-        place = index_value(element[0] * as_size(self.size[-1]) + element[1])
-        chosen = call("eq", bool_, cast(indices.value(window), narrow), cast(place, narrow))
+        position = index_value(element[0] * as_size(self.size[-1]) + element[1])
+        chosen = call("eq", bool_, cast(indices.value(window), narrow), cast(position, narrow))
         return call("where", grad.dtype, chosen, grad.value(window), Constant(grad.dtype, 0.0))
 
     return _sum_over_windows(graph, grad, self.size, windows, share)
@@ -96,7 +96,8 @@ def avg_pool2d_backward(graph, grad_output, self, kernel_size, stride, padding, 
     kind = grad_output.dtype
 
     def divided(index: Sequence[Expr]) -> Value:
-        counts = [counted_elements(window, place, count_include_pad) for window, place in zip(windows, index[-2:], strict=True)]
+        pairs = zip(windows, index[-2:], strict=True)
+        counts = [counted_elements(window, position, count_include_pad) for window, position in pairs]
         count = Constant(int64, divisor_override) if divisor_override else call("mul", int64, *counts)
         return call("div", kind, grad_output.value(index), cast(count, kind))
 
@@ -114,8 +115,8 @@ def _spread(graph: GraphBuilder, shares: TensorBox, windows: Windows) -> TensorB
 
     def share(window: Sequence[Expr], element: tuple[Expr, Expr]) -> Value:
         value = shares.value(window)
-        for place, part, at in zip(element, windows, window[-2:], strict=True):
-            distance = index_value(place + part.padding - at * part.stride)
+        for position, part, at in zip(element, windows, window[-2:], strict=True):
+            distance = index_value(position + part.padding - at * part.stride)
             near = call("lt", bool_, distance, Constant(int64, part.size))
             value = call("where", shares.dtype, near, value, Constant(shares.dtype, 0.0))
         return value

@@ -55,8 +55,8 @@ def _inline_loads(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
         loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
         if type(loop) is not Pointwise or buffer.layout != contiguous_layout(loop.dtype, loop.ranges):
             return None
-        places = unflatten_index(value.index, loop.ranges)
-        return _inline_loads(substitute(loop.body, dict(zip(loop.variables, places, strict=True))), buffers)
+        positions = unflatten_index(value.index, loop.ranges)
+        return _inline_loads(substitute(loop.body, dict(zip(loop.variables, positions, strict=True))), buffers)
     if isinstance(value, Call):
         arguments = [_inline_loads(argument, buffers) for argument in value.arguments]
         return None if None in arguments else replace(value, arguments=tuple(arguments))
@@ -113,12 +113,12 @@ def _fit_expression(value: Value) -> Expr | None:
         return None
     count = variable.extent
     with np.errstate(all="ignore"):
-        places = _evaluate_all(value, np.arange(count))
-    if places is None or places.shape != (count,) or places.dtype != np.int64:
+        positions = _evaluate_all(value, np.arange(count))
+    if positions is None or positions.shape != (count,) or positions.dtype != np.int64:
         return None
-    sources = int(places[-1]) + 1
+    sources = int(positions[-1]) + 1
     for scale, start in ((1, 0), (2, 1)):
-        if np.array_equal((np.arange(count) * scale + start) * sources // (scale * count), places):
+        if np.array_equal((np.arange(count) * scale + start) * sources // (scale * count), positions):
             return (variable * scale + start) * sources // (scale * count)
     return None
 

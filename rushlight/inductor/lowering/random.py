@@ -12,11 +12,11 @@ from rushlight.inductor.sizes import as_sizes, row_major
 from rushlight.inductor.tensor_box import TensorBox
 
 
-def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: int, place: Expr) -> RandomWord:
+def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: int, position: Expr) -> RandomWord:
     held = graph.realize(seed).value(())
     if not isinstance(held, Load):
         raise NotImplementedError("a seed that is not a buffer of its own")
-    return RandomWord(kind, place, name, held, offset)
+    return RandomWord(kind, position, name, held, offset)
 
 
 def _place(index: tuple[Var, ...], size: tuple) -> Expr:
@@ -33,9 +33,9 @@ def uniform(graph, seed, offset, size, *, dtype=None):
         )
 
     def inner(index: tuple[Var, ...]) -> Value:
-        place = _place(index, size)
-        high = _shift_right_as_double(_word(graph, "bits", int64, seed, offset, place), 5)
-        low = _shift_right_as_double(_word(graph, "bits", int64, seed, offset + 1, place), 6)
+        position = _place(index, size)
+        high = _shift_right_as_double(_word(graph, "bits", int64, seed, offset, position), 5)
+        low = _shift_right_as_double(_word(graph, "bits", int64, seed, offset + 1, position), 6)
         whole = call("add", float64, call("mul", float64, high, Constant(float64, 2.0**26)), low)
         return call("mul", float64, whole, Constant(float64, 2.0**-53))
 

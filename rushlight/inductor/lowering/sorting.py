@@ -40,8 +40,8 @@ def _sort(
     result_variables = loop_variables(found)
     box = TensorBox(StorageBox(None, values), (*others, kept), self.dtype)
     body = box.value(result_variables)
-    places = SortedPlaces(int64, found, result_variables, body, graph.origin)
-    buffer = graph.add(ComputedBuffer(graph.fresh_name(), contiguous_layout(int64, found), graph.lines, data=places))
+    positions = SortedPlaces(int64, found, result_variables, body, graph.origin)
+    buffer = graph.add(ComputedBuffer(graph.fresh_name(), contiguous_layout(int64, found), graph.lines, data=positions))
     size = (*others[:axis], kept, *others[axis:])
     made = (box, TensorBox(StorageBox(None, buffer), box.size, int64))
     return tuple(each.view(size, lambda at: [*at[:axis], *at[axis + 1 :], at[axis]]) for each in made)
@@ -122,8 +122,8 @@ def searchsorted(graph, sorted_sequence, self, *, out_int32=False, right=False, 
     *steps, step = found.strides
 
     def inner(at):
-        first = sum((place * stride for place, stride in zip(at, steps, strict=False)), start=as_expr(found.offset))
-        place = Load(row.dtype, found.buffer, first)
-        return cast(Search(int64, self.value(at), place, step, as_size(row.size[-1]), right or side == "right"), kind)
+        first = sum((position * stride for position, stride in zip(at, steps, strict=False)), start=as_expr(found.offset))
+        position = Load(row.dtype, found.buffer, first)
+        return cast(Search(int64, self.value(at), position, step, as_size(row.size[-1]), right or side == "right"), kind)
 
     return graph.realize(graph.pointwise(self.size, kind, inner))

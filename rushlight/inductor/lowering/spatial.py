@@ -120,9 +120,9 @@ class Volumes:
         """Return the index in the 3-D weight of the element [O, channel of `joined`, ...]."""
         return [index[0], index[1] % self.each, index[1] // self.each, *index[2:]]
 
-    def _images(self, channels, place) -> TensorBox:
+    def _images(self, channels, position) -> TensorBox:
         def layer(index):
-            channel, tap = place(index[1])
+            channel, tap = position(index[1])
             return [index[0] // self.layers, channel, index[0] % self.layers * self.step + tap * self.spread, *index[2:]]
 
         return self.input.view((self.volumes * self.layers, channels, *self.input.size[3:]), layer)
@@ -197,12 +197,12 @@ def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], gro
     """Return the weight of the plain convolution: [O * steps, C / groups, taps...], zero where there is no tap."""
     graph.realize(weight)
     channels, group_outputs = weight.size[0] // groups, weight.size[1]
-    places = math.prod(way.step for way in ways)
+    positions = math.prod(way.step for way in ways)
 
     def inner(index):
         place, channel, *taps = index
-        output, mask, at = place // places, None, []
-        rest = place % places
+        output, mask, at = place // positions, None, []
+        rest = place % positions
         for position, way in enumerate(ways):
             rest_places = math.prod(later.step for later in ways[position + 1 :])
             spread = rest // rest_places % way.step + (way.taps - 1 - taps[position]) * way.step
@@ -212,5 +212,5 @@ def _interleaved_weight(graph, weight: TensorBox, ways: list[_Interleaving], gro
         source = [output // group_outputs * channels + channel, output % group_outputs, *at]
         return masked(weight.dtype, mask, weight.value(source), Constant(weight.dtype, 0.0))
 
-    size = (group_outputs * groups * places, channels, *(way.taps for way in ways))
+    size = (group_outputs * groups * positions, channels, *(way.taps for way in ways))
     return graph.realize(graph.pointwise(size, weight.dtype, inner), row_major=True)

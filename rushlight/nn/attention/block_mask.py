@@ -45,16 +45,16 @@ def _indices(*sizes: int, device: Any) -> list[Tensor]:
 
 
 def to_order(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """The number of blocks set in each row of a dense mask (..., rows, columns), and the columns, set ones first."""
+    """Return the number of blocks set in each row of a dense mask (..., rows, columns), and the columns, set ones first."""
     counts = blocks.to(int32).sum(dim=-1).to(int32)
     columns = blocks.to(int32).argsort(dim=-1, descending=True, stable=True).to(int32)
     return counts.contiguous(), columns.contiguous()
 
 
 def to_dense(counts: Tensor, columns: Tensor) -> Tensor:
-    """The inverse of `to_order`: an int32 mask (..., rows, columns)."""
-    places = op("arange")(columns.shape[-1], device=columns.device)
-    is_meant = (places < counts.unsqueeze(-1)).to(int32)
+    """Return the inverse of `to_order`: an int32 mask (..., rows, columns)."""
+    positions = op("arange")(columns.shape[-1], device=columns.device)
+    is_meant = (positions < counts.unsqueeze(-1)).to(int32)
     return op("zeros_like")(columns).scatter(-1, columns.long(), is_meant)
 
 
@@ -103,7 +103,7 @@ class BlockMask:
         full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE,  # noqa: N803
         mask_mod: MaskFunction | None = None, seq_lengths: tuple[int, int] | None = None, compute_q_blocks: bool = True,
     ) -> BlockMask:  # fmt: skip
-        """A mask from the blocks of keys that each block of queries attends to."""
+        """Return a mask from the blocks of keys that each block of queries attends to."""
         if kv_indices.dim() < 2:
             raise RuntimeError("BlockMask must have at least 2 dimensions")
         size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
@@ -129,21 +129,21 @@ class BlockMask:
         return (*self.kv_indices.shape[:-2], *self.seq_lengths)
 
     def numel(self) -> int:
-        """The number of elements of the whole mask."""
+        """Return the number of elements of the whole mask."""
         count = 1
         for size in self.shape:
             count *= size
         return count
 
     def sparsity(self) -> float:
-        """The percentage of the mask that no block covers."""
+        """Return the percentage of the mask that no block covers."""
         blocks = int(self.kv_num_blocks.sum())
         if self.full_kv_num_blocks is not None:
             blocks += int(self.full_kv_num_blocks.sum())
         return 100 * (1 - blocks * self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1] / self.numel())
 
     def to_dense(self) -> Tensor:
-        """The blocks as an int32 tensor (B, H, blocks of queries, blocks of keys)."""
+        """Return the blocks as an int32 tensor (B, H, blocks of queries, blocks of keys)."""
         partial = to_dense(self.kv_num_blocks, self.kv_indices)
         return partial if self.full_kv_num_blocks is None else partial | to_dense(self.full_kv_num_blocks, self.full_kv_indices)
 
@@ -174,7 +174,7 @@ class BlockMask:
         return BlockMask.from_kv_blocks(*partial, *full, self.BLOCK_SIZE, self.mask_mod, (new_q_len, new_kv_len))
 
     def to(self, device: Any) -> BlockMask:
-        """The mask with its tensors on a device."""
+        """Return the mask with its tensors on a device."""
         moved = {name: getattr(self, name) for name in (*self._TENSOR_ATTRS, *self._CONTEXT_ATTRS)}
         return BlockMask(**{name: value.to(device) if isinstance(value, Tensor) else value for name, value in moved.items()})
 
@@ -185,19 +185,19 @@ class BlockMask:
         return partial + 2 * to_dense(self.full_kv_num_blocks, self.full_kv_indices)
 
     def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
-        """A picture in which each cell is a group of blocks, shaded by whether all, some or none of them are present."""
+        """Return a picture in which each cell is a group of blocks, shaded by whether all, some or none of them are present."""
         dense = self.to_dense()
         grid_size = (grid_size, grid_size) if isinstance(grid_size, int) else grid_size
         lines = []
         leading = [(b, h) for b in range(dense.shape[0]) for h in range(dense.shape[1])] if dense.dim() == 4 else [()]
-        for at, place in enumerate(leading):
+        for at, position in enumerate(leading):
             if at == limit:
                 lines += [
                     "...", "To print out more, set BlockMask.to_string(limit=N)",
                     "You can also index (BlockMask[batch, head]) to choose a specific batch or head",
                 ]  # fmt: skip
                 break
-            lines += [str(place), *_picture(dense[place], grid_size), ""]
+            lines += [str(position), *_picture(dense[position], grid_size), ""]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -235,14 +235,14 @@ def _picture(blocks: Tensor, grid_size: tuple[int, int]) -> list[str]:
 def create_mask(
     mod_fn: Callable, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None  # noqa: N803
 ) -> Tensor:
-    """A mask function evaluated to a bool tensor (B, H, Q_LEN, KV_LEN). A score function gives True where the score is not
-    -inf. AssertionError for a function of neither 4 nor 5 parameters."""
+    """Return a mask function evaluated to a bool tensor (B, H, Q_LEN, KV_LEN). A score function gives True where the score is
+    not -inf. AssertionError for a function of neither 4 nor 5 parameters."""
     sizes = (B or 1, H or 1, Q_LEN, KV_LEN)
-    places = _indices(*sizes, device=device)
+    positions = _indices(*sizes, device=device)
     if _element_parameters(mod_fn) == 4:
-        return over_elements(mod_fn)(*places)
+        return over_elements(mod_fn)(*positions)
     scores = op("zeros")(list(sizes), device=device)
-    return ~op("isneginf")(over_elements(mod_fn, with_score=True)(scores, *places))
+    return ~op("isneginf")(over_elements(mod_fn, with_score=True)(scores, *positions))
 
 
 def _element_parameters(function: Callable) -> int:
@@ -254,7 +254,7 @@ def _element_parameters(function: Callable) -> int:
 
 
 def _count_parameters(function: Callable) -> int:
-    """How many positional parameters without a default a mask or score function has."""
+    """Count the positional parameters without a default of a mask or score function."""
     function = getattr(function, "func", function)
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is None:
@@ -270,8 +270,8 @@ def create_block_mask(
     BLOCK_SIZE: int | tuple[int, int] = DEFAULT_BLOCK_SIZE, _compile: bool = False,  # noqa: N803
     separate_full_blocks: bool = True, compute_dq_write_order: bool = False, dq_kv_order: bool = True,
 ) -> BlockMask:  # fmt: skip
-    """The BlockMask of a mask function, which is evaluated for every element. B or H may be None, or 1, if the mask does not
-    depend on it.
+    """Return the BlockMask of a mask function, which is evaluated for every element. B or H may be None, or 1, if the mask does
+    not depend on it.
 
     With `separate_full_blocks`, fully unmasked blocks are listed separately. The other options have no effect: they set the
     order of writes on GPUs.
@@ -294,7 +294,7 @@ def create_block_mask(
 
 
 def and_masks(*mask_mods: MaskFunction) -> MaskFunction:
-    """A mask function that is true where all of these are. RuntimeError if one is no function."""
+    """Return a mask function that is true where all of these are. RuntimeError if one is no function."""
     _check_functions(mask_mods, "and_masks")
 
     def and_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:
@@ -307,7 +307,7 @@ def and_masks(*mask_mods: MaskFunction) -> MaskFunction:
 
 
 def or_masks(*mask_mods: MaskFunction) -> MaskFunction:
-    """A mask function that is true where any of these is. RuntimeError if one is no function."""
+    """Return a mask function that is true where any of these is. RuntimeError if one is no function."""
     _check_functions(mask_mods, "or_masks")
 
     def or_mask(b: Tensor, h: Tensor, q_idx: Tensor, kv_idx: Tensor) -> Tensor:

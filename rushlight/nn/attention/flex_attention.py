@@ -90,10 +90,10 @@ def _scores(query: Tensor, key: Tensor, score_mod: Callable | None, mask: Callab
     """Return the scores (B, H, L, S), in float32 or wider, with -inf where masked."""
     kind = float32 if query.dtype in (float16, bfloat16) else query.dtype
     scores = query.to(kind) @ key.to(kind).transpose(-2, -1) * scale
-    places = _places(query, key)
+    positions = _places(query, key)
     if score_mod is not None:
-        scores = over_elements(score_mod, with_score=True)(scores, *places).to(kind)
-    return scores if mask is None else scores.masked_fill(~over_elements(mask)(*places), -math.inf)
+        scores = over_elements(score_mod, with_score=True)(scores, *positions).to(kind)
+    return scores if mask is None else scores.masked_fill(~over_elements(mask)(*positions), -math.inf)
 
 
 def _attend(scores: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -345,7 +345,7 @@ def softsign(input: Tensor) -> Tensor:
 
 
 def tanh(input: Tensor) -> Tensor:
-    """The hyperbolic tangent.
+    """Return the hyperbolic tangent.
 
     Args:
         input (Tensor): the input.
@@ -456,7 +456,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half of `dim` times the sigmoid of the second (Dauphin et al. 2016).
+    """Return the first half of `dim` times the sigmoid of the second (Dauphin et al. 2016).
 
     Args:
         input (Tensor): the input.
@@ -528,7 +528,7 @@ def _implicit_dim(name: str, input: Tensor, stacklevel: int) -> int:
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the Gumbel-softmax distribution (Jang et al. 2016); `hard` makes it one-hot, with the soft gradient.
+    """Return a sample of the Gumbel-softmax distribution (Jang et al. 2016); `hard` makes it one-hot, with the soft gradient.
 
     `eps` has no effect; it is there because callers of older torch versions pass it.
 

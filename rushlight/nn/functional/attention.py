@@ -74,7 +74,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """The functional form of MultiheadAttention; inputs are (tokens, batch, features) or (tokens, features).
+    """Return the functional form of MultiheadAttention; inputs are (tokens, batch, features) or (tokens, features).
 
     Returns the output, with the query's shape, and the attention weights: (batch, target, source), per head when not
     `average_attn_weights`, None when not `need_weights`. In bool masks True forbids, unlike in

@@ -22,7 +22,7 @@ def reduction_code(reduction: str) -> int:
 
 
 def reduction_name(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
-    """`reduction`, or the one that the deprecated flags `size_average` and `reduce` stand for, if given."""
+    """Return `reduction`, or the one that the deprecated flags `size_average` and `reduce` stand for, if given."""
     if size_average is None and reduce is None:
         return reduction
     decided = "none" if reduce is False else "sum" if size_average is False else "mean"
@@ -39,11 +39,11 @@ def reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 def as_tuple(value: int | Sequence[int], count: int) -> tuple[int, ...]:
-    """`value` repeated `count` times if it is a number, otherwise as a tuple."""
+    """Return `value` repeated `count` times if it is a number, otherwise as a tuple."""
     return (value,) * count if isinstance(value, int | float) else tuple(value)
 
 
 def check_probability(p: float) -> None:
-    """ValueError unless 0 <= p <= 1."""
+    """Raise ValueError unless 0 <= p <= 1."""
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")

@@ -104,7 +104,7 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of conv1d. Weight (in, out / groups, kernel).
+    """Return the adjoint of conv1d. Weight (in, out / groups, kernel).
 
     Args:
         input (Tensor): the input.
@@ -133,7 +133,7 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of conv2d. Weight (in, out / groups, kernel height, kernel width).
+    """Return the adjoint of conv2d. Weight (in, out / groups, kernel height, kernel width).
 
     Args:
         input (Tensor): the input.
@@ -162,7 +162,7 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Sizes = 1,
 ) -> Tensor:
-    """The adjoint of conv3d. Weight (in, out / groups, kernel depth, height, width).
+    """Return the adjoint of conv3d. Weight (in, out / groups, kernel depth, height, width).
 
     Args:
         input (Tensor): the input.

@@ -23,7 +23,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The p-norm of x1 - x2 + eps over the last dimension.
+    """Return the p-norm of x1 - x2 + eps over the last dimension.
 
     Args:
         x1 (Tensor): the first operand.
@@ -40,7 +40,7 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
 
 
 def pdist(input: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of row i - row j for all pairs i < j: (N * (N - 1) / 2).
+    """Return the p-norm of row i - row j for all pairs i < j: (N * (N - 1) / 2).
 
     Args:
         input (Tensor): the input.

@@ -18,7 +18,7 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maxima of (N, C, H, W) or (C, H, W) in windows at random positions, with their indices if `return_indices`.
+    """Return the maxima of (N, C, H, W) or (C, H, W) in windows at random positions, with their indices if `return_indices`.
 
     There are `output_size` windows, or the input's size times `output_ratio`. Raises ValueError when neither is given.
 

@@ -63,7 +63,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` (rows, features) at the indices (...), as (..., features).
+    """Return the rows of `weight` (rows, features) at the indices (...), as (..., features).
 
     The row `padding_idx` gets no gradient. With `max_norm`, indexed rows of a larger `norm_type`-norm are first scaled down in
     place. With `sparse`, the gradient is a sparse tensor.
@@ -197,7 +197,7 @@ def _bag_numbers(input: Tensor, offsets: Tensor, include_last_offset: bool) -> t
 
 
 def _check_offsets(offsets: Tensor, length: int) -> None:
-    """RuntimeError if the offsets' values are known and do not start at 0, decrease, or exceed the input."""
+    """Raise RuntimeError if the offsets' values are known and do not start at 0, decrease, or exceed the input."""
     values = values_of(offsets)
     if values is None or not values.size:
         return

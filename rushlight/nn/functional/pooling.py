@@ -26,7 +26,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its index in the input if `return_indices`.
+    """Return the maximum of each window, with its index in the input if `return_indices`.
 
     Args:
         input (Tensor): the input.
@@ -54,7 +54,7 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its index in the flattened image if `return_indices`.
+    """Return the maximum of each window, with its index in the flattened image if `return_indices`.
 
     Args:
         input (Tensor): the input.
@@ -85,7 +85,7 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each window, with its index in the flattened volume if `return_indices`.
+    """Return the maximum of each window, with its index in the flattened volume if `return_indices`.
 
     Args:
         input (Tensor): the input.
@@ -271,7 +271,7 @@ def avg_pool3d(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The `norm_type`-norm of each window.
+    """Return the `norm_type`-norm of each window.
 
     Args:
         input (Tensor): the input.
@@ -290,7 +290,7 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The `norm_type`-norm of each window.
+    """Return the `norm_type`-norm of each window.
 
     Args:
         input (Tensor): the input.
@@ -309,7 +309,7 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """The `norm_type`-norm of each window.
+    """Return the `norm_type`-norm of each window.
 
     Args:
         input (Tensor): the input.
@@ -390,7 +390,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
 def adaptive_max_pool1d(
     input: Tensor, output_size: Sizes, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each of `output_size` windows.
+    """Return the maximum of each of `output_size` windows.
 
     Args:
         input (Tensor): the input.
@@ -408,7 +408,7 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each of the windows that divide the image into `output_size`.
+    """Return the maximum of each of the windows that divide the image into `output_size`.
 
     Args:
         input (Tensor): the input.
@@ -426,7 +426,7 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The maximum of each of the windows that divide the volume into `output_size`.
+    """Return the maximum of each of the windows that divide the volume into `output_size`.
 
     Args:
         input (Tensor): the input.
@@ -580,10 +580,10 @@ def _max_unpool(dims: int, input: Tensor, indices: Tensor, kernel_size, stride, 
     count = 1
     for size in sizes:
         count *= size
-    places = values_of(indices)
-    if places is not None and places.size and not 0 <= places.min() <= places.max() < count:
+    positions = values_of(indices)
+    if positions is not None and positions.size and not 0 <= positions.min() <= positions.max() < count:
         raise RuntimeError(
-            f"Found an invalid max index: {places.max()} (output volumes are of size {'x'.join(map(str, sizes))})"
+            f"Found an invalid max index: {positions.max()} (output volumes are of size {'x'.join(map(str, sizes))})"
         )
     DETERMINISM.alert(f"max_unpooling{max(dims, 2)}d_forward_out")
     flat = input.new_zeros([*lead, count]).scatter(-1, indices.reshape([*lead, -1]), input.reshape([*lead, -1]))

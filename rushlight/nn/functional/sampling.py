@@ -19,7 +19,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The values of (N, C, H, W) or (N, C, D, H, W) at the points of (N, ..., 2 or 3), which lie in [-1, 1] inside.
+    """Return the values of (N, C, H, W) or (N, C, D, H, W) at the points of (N, ..., 2 or 3), which lie in [-1, 1] inside.
 
     -1 and 1 are the centres of the outermost elements if `align_corners`, their outer edges otherwise. Raises ValueError
     for an unknown mode ("bilinear", "nearest", "bicubic") or padding mode ("zeros", "border", "reflection").
@@ -50,7 +50,7 @@ def grid_sample(
 
 
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
-    """The grid for `grid_sample` that affine maps make: (N, 2, 3) and (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W).
+    """Return the grid for `grid_sample` that affine maps make: (N, 2, 3) and (N, C, H, W), or (N, 3, 4) and (N, C, D, H, W).
 
     Raises ValueError for shapes that do not fit, for sizes that are not positive and for integer dtypes.
 

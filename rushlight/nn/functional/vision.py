@@ -200,7 +200,7 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The old name of interpolate.
+    """Return the old name of interpolate.
 
     Args:
         input (Tensor): the input.

@@ -99,7 +99,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def _target_log_prob(self, input: Tensor, target: Tensor) -> Tensor:
         head = F.log_softmax(self.head(input), 1)
         # The head's output for the target: its own, or that of its cluster.
-        place = target
+        position = target
         correction = input.new_zeros([target.shape[0]])
         for cluster, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:], strict=False)):
             inside = target.ge(low).logical_and(target.lt(high))
@@ -109,11 +109,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             within = F.log_softmax(self.tail[cluster](input.index_select(0, rows)), 1)
             chosen = within.gather(1, (target.index_select(0, rows) - low).unsqueeze(1)).squeeze(1)
             correction = correction.index_add(0, rows, chosen.to(correction.dtype))
-            place = place.masked_fill(inside, self.shortlist_size + cluster)
-        return head.gather(1, place.unsqueeze(1)).squeeze(1) + correction
+            position = position.masked_fill(inside, self.shortlist_size + cluster)
+        return head.gather(1, position.unsqueeze(1)).squeeze(1) + correction
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities (N, n_classes) of all classes."""
+        """Return the log-probabilities (N, n_classes) of all classes."""
         head = F.log_softmax(self.head(input), 1)
         parts = [head.narrow(1, 0, self.shortlist_size)]
         for cluster, layers in enumerate(self.tail):
@@ -121,7 +121,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return aten.cat.default(parts, 1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most likely class of each row: (N)."""
+        """Return the most likely class of each row: (N)."""
         return self.log_prob(input).argmax(1)
 
 

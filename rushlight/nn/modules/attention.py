@@ -104,7 +104,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The output, and the attention weights (batch, target, source) or None when not `need_weights`.
+        """Return the output, and the attention weights (batch, target, source) or None when not `need_weights`.
 
         key_padding_mask: (batch, source). attn_mask: (target, source) or (batch * heads, target, source). True forbids;
         floats are added to the scores.

@@ -51,18 +51,18 @@ class BackwardBoundary:
 
     @staticmethod
     def around(module: Module) -> BackwardBoundary | None:
-        """The boundary for a call of `module`, or None if it has no backward hooks."""
+        """Return the boundary for a call of `module`, or None if it has no backward hooks."""
         boundary = BackwardBoundary(module)
         return boundary if boundary.hooks or boundary.pre_hooks else None
 
     def enter(self, args: tuple) -> tuple:
-        """The arguments to call `forward` with."""
+        """Return the arguments to call `forward` with."""
         self.input_count = len(args)
         self.input_positions = _differentiable(args)
         return _pass_through(args, self.input_positions, self._at_inputs) if self.hooks else args
 
     def leave(self, result: Any) -> Any:
-        """The result to return from the call: a tensor, or a tuple or list whose tensors are hooked."""
+        """Return the result to return from the call: a tensor, or a tuple or list whose tensors are hooked."""
         if isinstance(result, Tensor):
             return self.leave((result,))[0]
         if not isinstance(result, (tuple, list)):
@@ -123,8 +123,8 @@ skip_code(_pass_through.__code__)
 
 def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:
     """Return gradients of the tensors among `count` values, with None for the other values."""
-    places = dict(zip(positions, gradients, strict=True))
-    return tuple(places.get(position) for position in range(count))
+    indices = dict(zip(positions, gradients, strict=True))
+    return tuple(indices.get(position) for position in range(count))
 
 
 def _check_gradient_count(changed: Any, count: int, kind: str) -> Gradients:

@@ -6,7 +6,7 @@ nodes that call these functions.
 
 from __future__ import annotations
 
-from rushlight.autograd.captured import BringsBackward, CapturedBackward
+from rushlight.autograd.captured import CapturedBackward, HasCustomBackward
 from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.backward_hooks import BackwardHookFunction, Gradients
 
@@ -25,19 +25,19 @@ class Crossing:
         self.arrived: Gradients | None = None
 
     def at_inputs(self, gradients: Gradients) -> Gradients:
-        """The gradients of the inputs, after the hooks."""
+        """Return the gradients of the inputs, after the hooks."""
         if self.arrived is None:
             raise RuntimeError(_NOT_ARRIVED)
         return tuple(self.hooks(*gradients, *self.arrived, *self.kept))
 
 
 def enter_module(*tensors: Tensor) -> tuple:
-    """A Crossing for this call, and the inputs, with nodes on those that have gradients."""
+    """Return a Crossing for this call, and the inputs, with nodes on those that have gradients."""
     crossing = Crossing()
     return crossing, *BackwardHookFunction.apply(crossing.at_inputs, *tensors)
 
 
-class LeaveModule(BringsBackward):
+class LeaveModule(HasCustomBackward):
     """The exit of a call. `pre_hooks` returns the gradients of all outputs, of which those at `positions` are passed on.
     `hooks`, if not None, returns the gradients of the inputs."""
 

@@ -213,7 +213,7 @@ class ModuleDict(Module):
         return self._modules.pop(key)
 
     def keys(self) -> Iterable[str]:
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> Iterable[tuple[str, Module]]:
@@ -221,7 +221,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def values(self) -> Iterable[Module]:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
@@ -231,7 +231,7 @@ class ModuleDict(Module):
 
 
 def key_value_pairs(owner: str, pairs: Any) -> list[tuple[str, Any]]:
-    """The items of a mapping or of an iterable of pairs; TypeError or ValueError for anything else."""
+    """Return the items of a mapping or of an iterable of pairs; TypeError or ValueError for anything else."""
     if isinstance(pairs, (Mapping, ModuleDict)) or hasattr(pairs, "items"):
         return list(pairs.items())
     if not isinstance(pairs, Iterable):
@@ -250,7 +250,7 @@ def key_value_pairs(owner: str, pairs: Any) -> list[tuple[str, Any]]:
 
 
 def _require_module(module: Any) -> Module | None:
-    """TypeError for anything but a module or None; None leaves a list entry empty."""
+    """Raise TypeError for anything but a module or None; None leaves a list entry empty."""
     if module is not None and not isinstance(module, Module):
         raise TypeError(f"{type(module).__name__} is not a Module subclass")
     return module

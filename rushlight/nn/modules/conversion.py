@@ -23,7 +23,7 @@ def where_floating(name: str) -> Conversion:
 
 
 def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
-    """The conversion for arguments of `Module.to`; TypeError if they fit none of its signatures."""
+    """Return the conversion for arguments of `Module.to`; TypeError if they fit none of its signatures."""
     where, element_type, order = parse_to_arguments(*args, **kwargs)
     if element_type is not None and not (element_type.is_floating_point or element_type.is_complex):
         raise TypeError(
@@ -54,7 +54,7 @@ def conversion_to(*args: Any, **kwargs: Any) -> Conversion:
 
 
 def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype | None, memory_format | None]:
-    """The device, dtype and memory format from arguments of `to`."""
+    """Return the device, dtype and memory format from arguments of `to`."""
     found: dict[str, Any] = {}
     _check_order(args)
     for value in args:
@@ -68,7 +68,7 @@ def parse_to_arguments(*args: Any, **kwargs: Any) -> tuple[device | None, dtype 
 
 
 def _check_order(args: tuple) -> None:
-    """TypeError unless positional arguments are in the order of one of the signatures."""
+    """Raise TypeError unless positional arguments are in the order of one of the signatures."""
     names_dtype = len(args) > 0 and isinstance(args[0], dtype | Tensor)
     flags = args[1:] if names_dtype else args[2:]
     fits = names_dtype or len(args) < 2 or args[1] is None or isinstance(args[1], dtype)

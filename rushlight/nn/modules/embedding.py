@@ -111,7 +111,7 @@ class Embedding(_EmbeddingBase):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`."""
+        """Return a layer with the given rows (num_embeddings, embedding_dim), which are not trained if `freeze`."""
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, columns = embeddings.shape

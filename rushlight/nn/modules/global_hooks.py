@@ -78,7 +78,7 @@ def register_module_module_registration_hook(hook: Callable) -> RemovableHandle:
 
 
 def as_hooks_wish(hooks: OrderedDict[int, Callable], module: Any, name: str, value: Any) -> Any:
-    """`value` after all hooks of one kind of registration have had their turn."""
+    """Return `value` after all hooks of one kind of registration have had their turn."""
     for hook in list(hooks.values()):
         changed = hook(module, name, value)
         value = value if changed is None else changed

@@ -99,7 +99,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
             members.setdefault(name, OrderedDict())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's computation. Subclasses define it."""
+        """Return the module's computation. Subclasses define it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     # Registering parts
@@ -192,29 +192,29 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
         members = self.__dict__
         if kept not in members:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
-        for place in (members, members["_parameters"], members["_buffers"], members["_modules"]):
-            if place is not members[kept]:
-                place.pop(name, None)
+        for position in (members, members["_parameters"], members["_buffers"], members["_modules"]):
+            if position is not members[kept]:
+                position.pop(name, None)
 
     def _set_registered(self, name: str, value: Any) -> bool:
         """Give a registered name a value that is not of its kind: None, or a tensor for a buffer."""
         members = self.__dict__
-        for place, kind, expected in (
+        for position, kind, expected in (
             ("_parameters", "parameter", "torch.nn.Parameter or None"),
             ("_modules", "child module", "torch.nn.Module or None"),
             ("_buffers", "buffer", "torch.nn.Buffer, torch.Tensor or None"),
         ):
-            if name in members.get(place, ()):
-                if value is not None and not (place == "_buffers" and isinstance(value, Tensor)):
+            if name in members.get(position, ()):
+                if value is not None and not (position == "_buffers" and isinstance(value, Tensor)):
                     raise TypeError(f"cannot assign '{typename(value)}' as {kind} '{name}' ({expected} expected)")
-                members[place][name] = value
+                members[position][name] = value
                 return True
         return False
 
     def __delattr__(self, name: str) -> None:
-        for place in (self._parameters, self._buffers, self._modules):
-            if name in place:
-                del place[name]
+        for position in (self._parameters, self._buffers, self._modules):
+            if name in position:
+                del position[name]
                 self._non_persistent_buffers_set.discard(name)
                 return
         object.__delattr__(self, name)
@@ -334,7 +334,7 @@ class Module(ModuleHooks, ModuleState, ModuleTraversal):
     # Printing
 
     def extra_repr(self) -> str:
-        """The text between the parentheses of the printed form. Subclasses may define it."""
+        """Return the text between the parentheses of the printed form. Subclasses may define it."""
         return ""
 
     def _get_name(self) -> str:

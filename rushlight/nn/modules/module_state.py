@@ -31,7 +31,7 @@ class ModuleState:
     def state_dict(
         self, *args: Any, destination: OrderedDict | None = None, prefix: str = "", keep_vars: bool = False
     ) -> OrderedDict:
-        """Parameters and persistent buffers by dotted name, sharing memory with the module.
+        """Return parameters and persistent buffers by dotted name, sharing memory with the module.
 
         They are detached unless `keep_vars`. The result's `_metadata` holds the modules' versions. Positional arguments are
         deprecated; they are taken in the order of the keywords.

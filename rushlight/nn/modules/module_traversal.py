@@ -36,7 +36,7 @@ class ModuleTraversal:
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The direct submodules, each once."""
+        """Yield the direct submodules, each once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -44,18 +44,18 @@ class ModuleTraversal:
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        """The direct submodules, each once."""
+        """Yield the direct submodules, each once."""
         for _, module in self.named_children():
             yield module
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Parameters with their dotted names; shared ones once if `remove_duplicate`."""
+        """Yield parameters with their dotted names; shared ones once if `remove_duplicate`."""
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Parameters of this module and, if `recurse`, of all below it, each once."""
+        """Yield parameters of this module and, if `recurse`, of all below it, each once."""
         for _, parameter in self.named_parameters(recurse=recurse):
             yield parameter
 
@@ -88,7 +88,7 @@ class ModuleTraversal:
                 yield (f"{path}.{name}" if path else name), member
 
     def get_submodule(self, target: str) -> Module:
-        """The submodule at a dotted path, this module for the empty path. Raises AttributeError if there is none."""
+        """Return the submodule at a dotted path, this module for the empty path. Raises AttributeError if there is none."""
         found: Any = self
         for atom in target.split(".") if target else ():
             if not hasattr(found, atom):
@@ -114,7 +114,7 @@ class ModuleTraversal:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a dotted path. Raises AttributeError if there is none."""
+        """Return the parameter at a dotted path. Raises AttributeError if there is none."""
         owner, name = self._owner_of(target)
         found = getattr(owner, name)
         if not isinstance(found, Parameter):
@@ -122,7 +122,7 @@ class ModuleTraversal:
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a dotted path. Raises AttributeError if there is none."""
+        """Return the buffer at a dotted path. Raises AttributeError if there is none."""
         owner, name = self._owner_of(target)
         if name not in owner._buffers:
             raise AttributeError(f"`{name}` is not a buffer")

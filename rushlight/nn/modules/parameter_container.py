@@ -179,11 +179,11 @@ class ParameterDict(_ParameterCollection):
         return self
 
     def copy(self) -> ParameterDict:
-        """A new ParameterDict with the same values."""
+        """Return a new ParameterDict with the same values."""
         return ParameterDict(self.items())
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value of `key`; if there is none, it is set to `default` first."""
+        """Return the value of `key`; if there is none, it is set to `default` first."""
         if key not in self:
             self[key] = default
         return self[key]
@@ -207,15 +207,15 @@ class ParameterDict(_ParameterCollection):
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of `key`, or `default`."""
+        """Return the value of `key`, or `default`."""
         return self[key] if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A new ParameterDict with `default` for every key."""
+        """Return a new ParameterDict with `default` for every key."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> Iterable[str]:
-        """The keys."""
+        """Return the keys."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
@@ -223,7 +223,7 @@ class ParameterDict(_ParameterCollection):
         return [(key, self._value(key)) for key in self._keys]
 
     def values(self) -> Iterable[Any]:
-        """The values."""
+        """Return the values."""
         return [self._value(key) for key in self._keys]
 
     def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:

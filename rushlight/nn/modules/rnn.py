@@ -133,7 +133,7 @@ class RNNBase(Module):
     # Checks
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """RuntimeError or ValueError unless the input's dtype, dimensions and features fit."""
+        """Raise RuntimeError or ValueError unless the input's dtype, dimensions and features fit."""
         weight = self._flat_weights[0]
         # Under autocast the operators cast both to one dtype.
         casts = state.autocast is not None and state.autocast.enabled
@@ -161,17 +161,17 @@ class RNNBase(Module):
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """RuntimeError unless `hx` has the shape."""
+        """Raise RuntimeError unless `hx` has the shape."""
         if tuple(hx.shape) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """RuntimeError or ValueError unless input and state fit the module and each other."""
+        """Raise RuntimeError or ValueError unless input and state fit the module and each other."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The state with its sequences reordered."""
+        """Return the state with its sequences reordered."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     # The state is one tensor here, and a pair of tensors in LSTM.
@@ -198,7 +198,7 @@ class RNNBase(Module):
         return output, self._state(state)
 
     def forward(self, input: Tensor | PackedSequence, hx: Any = None) -> tuple[Any, Any]:
-        """The last layer's outputs in the form of `input`, and the final states (layers * directions, batch, size).
+        """Return the last layer's outputs in the form of `input`, and the final states (layers * directions, batch, size).
 
         `hx` holds the initial states, zeros if None. Raises RuntimeError or ValueError for shapes and dtypes that do
         not fit.
@@ -210,9 +210,9 @@ class RNNBase(Module):
         if input.dim() == 3:
             batch = input.shape[0 if self.batch_first else 1]
             return self._run(input, self._batched_state(input, hx, batch), None)
-        place = 0 if self.batch_first else 1
-        output, state = self._run(input.unsqueeze(place), self._unbatched_state(input, hx), None)
-        return output.squeeze(place), self._state([part.squeeze(1) for part in self._parts(state)])
+        position = 0 if self.batch_first else 1
+        output, state = self._run(input.unsqueeze(position), self._unbatched_state(input, hx), None)
+        return output.squeeze(position), self._state([part.squeeze(1) for part in self._parts(state)])
 
     @runs_as_it_is("how many sequences each step of a packed batch has is in a tensor", with_callees=True)
     def _forward_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:

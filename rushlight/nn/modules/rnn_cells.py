@@ -84,7 +84,7 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The new state; RuntimeError for an unknown nonlinearity."""
+        """Return the new state; RuntimeError for an unknown nonlinearity."""
         self._check_dims(input, "input")
         if hx is not None:
             self._check_dims(hx, "hidden")
@@ -113,7 +113,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """The new hidden and cell state."""
+        """Return the new hidden and cell state."""
         self._check_dims(input, "input")
         if hx is None:
             hx = (self._initial(input),) * 2
@@ -141,7 +141,7 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The new state."""
+        """Return the new state."""
         self._check_dims(input, "input")
         if hx is not None:
             self._check_dims(hx, "hidden")

@@ -101,7 +101,7 @@ class LoadPlan:
             raise
 
     def raise_faults(self) -> None:
-        """RuntimeError with all faults, if there are any."""
+        """Raise RuntimeError with all faults, if there are any."""
         faults = []
         if self.strict and self.keys.missing_keys:
             faults.append(f"Missing key(s) in state_dict: {_quote_keys(self.keys.missing_keys)}. ")

@@ -11,5 +11,5 @@ gather = absent_function("torch.nn.parallel.gather", _HINT)
 
 
 def is_namedtuple(obj: object) -> bool:
-    """Whether a value is an instance of a `namedtuple` class."""
+    """Return whether a value is an instance of a `namedtuple` class."""
     return isinstance(obj, tuple) and hasattr(obj, "_asdict") and hasattr(obj, "_fields")

@@ -23,7 +23,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all tensors as one vector, a 0-dim tensor; RuntimeError if not finite and `error_if_nonfinite`."""
+    """Return the norm of all tensors as one vector, a 0-dim tensor; RuntimeError if not finite and `error_if_nonfinite`."""
     norms = [tensor.norm(float(norm_type)) for tensor in _as_list(tensors)]
     if not norms:
         return aten.full.default([], 0.0)
@@ -79,7 +79,7 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The deprecated name of clip_grad_norm_."""
+    """Return the deprecated name of clip_grad_norm_."""
     warnings.warn(
         "torch.nn.utils.clip_grad_norm is now deprecated in favor of torch.nn.utils.clip_grad_norm_.",
         FutureWarning,

@@ -11,7 +11,7 @@ aten = namespaces.namespace("aten")
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements, one parameter after the other."""
+    """Return all elements, one parameter after the other."""
     return aten.cat.default([parameter.reshape([-1]) for parameter in parameters])
 
 

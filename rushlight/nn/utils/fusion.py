@@ -10,7 +10,7 @@ from rushlight.nn.parameter import Parameter
 
 
 def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Module:
-    """A copy of a convolution with the batch normalisation after it folded in; ValueError in training mode.
+    """Return a copy of a convolution with the batch normalisation after it folded in; ValueError in training mode.
 
     `transpose` says that the convolution is a transposed one.
     """
@@ -22,7 +22,7 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
-    """A copy of a linear layer with the batch normalisation after it folded in; ValueError in training mode."""
+    """Return a copy of a linear layer with the batch normalisation after it folded in; ValueError in training mode."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
         raise ValueError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     fused = _copy_for_evaluation(linear, bn)

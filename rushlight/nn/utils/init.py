@@ -9,7 +9,7 @@ from rushlight.nn.modules.module import Module
 
 
 def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Module:
-    """An instance of `module_cls` whose parameters and buffers are uninitialised.
+    """Return an instance of `module_cls` whose parameters and buffers are uninitialised.
 
     Raises RuntimeError unless it is a Module whose constructor takes `device`.
     """

@@ -94,7 +94,7 @@ class _SpectralNorm(Module):
         return weight / left.dot(matrix.mv(right))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """The value itself, assumed to be normalised already."""
+        """Return the value itself, assumed to be normalised already."""
         return value
 
 
@@ -154,7 +154,7 @@ class _Orthogonal(Module):
 
     @no_grad()
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """The unconstrained matrix for an orthogonal one; NotImplementedError where none can be found."""
+        """Return the unconstrained matrix for an orthogonal one; NotImplementedError where none can be found."""
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
         wide = Q.shape[-2] < Q.shape[-1]

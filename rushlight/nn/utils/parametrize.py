@@ -118,7 +118,7 @@ class ParametrizationList(ModuleList):
             _register_tensor(self, f"original{index}", kept)
 
     def originals(self) -> list[Tensor]:
-        """The original tensors that the value is computed from."""
+        """Return the original tensors that the value is computed from."""
         names = ["original"] if self.is_tensor else [f"original{index}" for index in range(self.ntensors)]
         return [getattr(self, name) for name in names]
 
@@ -144,7 +144,7 @@ class ParametrizationList(ModuleList):
                 own.data = part.detach().clone()
 
     def forward(self) -> Tensor:
-        """The parametrized tensor."""
+        """Return the parametrized tensor."""
         first, *others = self
         value = first(*self.originals())
         for module in others:
@@ -248,7 +248,7 @@ def register_parametrization(
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether the module has a parametrized tensor, or one of that name."""
+    """Return whether the module has a parametrized tensor, or one of that name."""
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -287,7 +287,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The module's class before its first parametrization."""
+    """Return the module's class before its first parametrization."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

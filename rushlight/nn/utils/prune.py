@@ -33,10 +33,10 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for the values (or importance scores) `t`, with zeros at least where `default_mask` has them."""
+        """Return the mask for the values (or importance scores) `t`, with zeros at least where `default_mask` has them."""
 
     def apply_mask(self, module: Module) -> Tensor:
-        """The pruned tensor."""
+        """Return the pruned tensor."""
         name = self._tensor_name
         original = getattr(module, name + "_orig")
         return getattr(module, name + "_mask").to(original.dtype) * original
@@ -74,7 +74,7 @@ class BasePruningMethod(ABC):
     def prune(
         self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None
     ) -> Tensor:
-        """`t` with the chosen elements set to zero."""
+        """Return `t` with the chosen elements set to zero."""
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise ValueError("importance_scores should have the same shape as tensor t")
@@ -125,7 +125,7 @@ class PruningContainer(BasePruningMethod):
         return self._pruning_methods[index]
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """`default_mask` combined with the last method's choice among the elements that are left."""
+        """Return `default_mask` combined with the last method's choice among the elements that are left."""
         method = self._pruning_methods[-1]
         mask = default_mask.to(t.dtype)
         if method.PRUNING_TYPE == "structured":
@@ -163,8 +163,8 @@ class RandomUnstructured(_ByAmount):
         count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone().contiguous()
         if count:
-            places = aten.rand_like.default(t.detach()).reshape([-1]).topk(count)[1]
-            mask.view([-1])[places] = 0
+            positions = aten.rand_like.default(t.detach()).reshape([-1]).topk(count)[1]
+            mask.view([-1])[positions] = 0
         return mask
 
 
@@ -177,8 +177,8 @@ class L1Unstructured(_ByAmount):
         count = _number_to_prune(self.amount, t.numel())
         mask = default_mask.clone().contiguous()
         if count:
-            places = t.detach().abs().reshape([-1]).topk(count, largest=False)[1]
-            mask.view([-1])[places] = 0
+            positions = t.detach().abs().reshape([-1]).topk(count, largest=False)[1]
+            mask.view([-1])[positions] = 0
         return mask
 
 
@@ -325,7 +325,7 @@ def remove(module: Module, name: str) -> Module:
 
 
 def is_pruned(module: Module) -> bool:
-    """Whether the module, or one below it, has a pruned parameter."""
+    """Return whether the module, or one below it, has a pruned parameter."""
     return any(isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values())
 
 

@@ -55,7 +55,7 @@ class PackedSequence(_PackedFields):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same batch with its data on another device or in another dtype."""
+        """Return the same batch with its data on another device or in another dtype."""
         data = self.data.to(*args, **kwargs)
         if data is self.data:
             return self
@@ -96,16 +96,16 @@ class PackedSequence(_PackedFields):
         return self.data.device.type == "cuda"
 
     def is_pinned(self) -> bool:
-        """Whether the data is in pinned memory: never here."""
+        """Return whether the data is in pinned memory: never here."""
         return False
 
     def pin_memory(self) -> PackedSequence:
-        """The batch itself: there is no pinned memory."""
+        """Return the batch itself: there is no pinned memory."""
         return self
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes `permutation`; None for None."""
+    """Return the permutation that undoes `permutation`; None for None."""
     if permutation is None:
         return None
     positions = aten.arange.default(permutation.numel(), device=permutation.device)
@@ -135,7 +135,7 @@ def pack_padded_sequence(
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded batch and the lengths, in the caller's order; ValueError if `total_length` is too short."""
+    """Return the padded batch and the lengths, in the caller's order; ValueError if `total_length` is too short."""
     steps = sequence.batch_sizes.size(0)
     if total_length is not None and total_length < steps:
         raise ValueError(
@@ -168,7 +168,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences of a padded batch, each cut to its length."""
+    """Return the sequences of a padded batch, each cut to its length."""
     batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     return [sequence[:length] for sequence, length in zip(batch.unbind(0), lengths.tolist(), strict=True)]
 
@@ -180,6 +180,6 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences of a packed batch, in the caller's order."""
+    """Return the sequences of a packed batch, in the caller's order."""
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

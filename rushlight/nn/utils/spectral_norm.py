@@ -34,11 +34,11 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """The weight with dimension `dim` as rows, and all others as columns."""
+        """Return the weight with dimension `dim` as rows, and all others as columns."""
         return weight.movedim(self.dim, 0).reshape([weight.shape[self.dim], -1])
 
     def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
-        """The normalised weight."""
+        """Return the normalised weight."""
         weight = getattr(module, self.name + "_orig")
         left, right = getattr(module, self.name + "_u"), getattr(module, self.name + "_v")
         matrix = self.reshape_weight_to_matrix(weight)

@@ -19,7 +19,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`module(*args, **kwargs)` with the given tensors, by dotted name; the module is restored afterwards.
+    """Call `module(*args, **kwargs)` with the given tensors, by dotted name; the module is restored afterwards.
 
     With `tie_weights`, a tensor stands for all names of the same parameter. With `strict` all names must be given. Raises
     RuntimeError for names that are missing then, KeyError for names that the module has not, and ValueError for different

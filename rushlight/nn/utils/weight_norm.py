@@ -23,7 +23,7 @@ class WeightNorm:
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Module) -> Tensor:
-        """The weight."""
+        """Return the weight."""
         norms, directions = getattr(module, self.name + "_g"), getattr(module, self.name + "_v")
         return aten._weight_norm.default(directions, norms, self.dim)
 

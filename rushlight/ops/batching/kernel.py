@@ -72,7 +72,7 @@ def check_inplace(self: Tensor, *others: object) -> Levels:
     return own
 
 
-def inplace_by_copy(op: OpOverload) -> Callable:
+def make_inplace_by_copy(op: OpOverload) -> Callable:
     """Return the rule of an in-place operator: call the functional one, and copy the result."""
     functional = INPLACE_OF[op]
 
@@ -89,7 +89,7 @@ def _number(self: Tensor) -> None:
 
 
 def is_nonzero(self: Tensor) -> None:
-    """RuntimeError: control flow would differ between examples."""
+    """Raise RuntimeError, because control flow would differ between examples."""
     raise RuntimeError(_CONTROL_FLOW)
 
 
@@ -100,7 +100,7 @@ def _equal(self: Tensor, other: Tensor) -> None:
 
 def _link_fallback(op: OpOverload, below: int) -> Callable:
     if op in INPLACE_OF and operator_has_rule(INPLACE_OF[op]):
-        return inplace_by_copy(op)
+        return make_inplace_by_copy(op)
 
     def run(*args: object, **kwargs: object) -> object:
         if op._opname in DYNAMIC_SHAPES:
@@ -108,7 +108,7 @@ def _link_fallback(op: OpOverload, below: int) -> Callable:
                 "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
                 f"{op.name.partition('.')[0]}."
             )
-        return one_by_one(op, op.normalize(args, kwargs))
+        return run_per_example(op, op.normalize(args, kwargs))
 
     return run
 
@@ -121,7 +121,7 @@ def operator_has_rule(op: OpOverload) -> bool:
 _slow: set[str] = set()
 
 
-def one_by_one(op: OpOverload, stack: list) -> object:
+def run_per_example(op: OpOverload, stack: list) -> object:
     """Call an operator for each example, and stack the results; an in-place operator writes to the examples of its `self`.
 
     RuntimeError where results are no tensors or have different shapes, and for zero examples.

@@ -97,7 +97,7 @@ def aligned(tensor: Tensor, levels: Levels, rank: int | None = None) -> Tensor:
 
 
 def _is_moved(own: Levels, levels: Levels) -> bool:
-    """Return whether the tensor's own levels are anything but the first ones of `levels`."""
+    """Return whether `own` levels are not simply the first ones of `levels`, so that dimensions must be moved."""
     return own != levels[: len(own)]
 
 

@@ -1,4 +1,4 @@
-"""Attributes of Tensor for batched tensors: autograd's are those of the value, and memory is inaccessible."""
+"""Attributes of Tensor for batched tensors: autograd's attributes come from the value, and memory is inaccessible."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _replace(name: str, *accessors: Callable | None) -> None:
 def _take_from_value(name: str) -> None:
     """Make a property of batched tensors return that of their value."""
     plain: property = vars(Tensor)[name]
-    _replace(name, *(function and _on_value(function) for function in (plain.fget, plain.fset, plain.fdel)))
+    _replace(name, *(function and _call_on_value(function) for function in (plain.fget, plain.fset, plain.fdel)))
 
 
-def _on_value(function: Callable) -> Callable:
+def _call_on_value(function: Callable) -> Callable:
     @functools.wraps(function)
     def call(self: Tensor, *args: object) -> object:
         return function(value_of(self), *args)
@@ -31,7 +31,7 @@ def _on_value(function: Callable) -> Callable:
     return call
 
 
-def _no_storage(name: str) -> Callable:
+def _refuse_storage(name: str) -> Callable:
     plain = getattr(Tensor, name)
 
     @functools.wraps(plain)
@@ -74,7 +74,7 @@ def _install() -> None:
     for name in ("requires_grad", "grad_fn", "grad", "is_leaf"):
         _take_from_value(name)
     for name in ("numpy", "tolist", "data_ptr", "untyped_storage", "storage"):
-        setattr(Tensor, name, _no_storage(name))
+        setattr(Tensor, name, _refuse_storage(name))
 
 
 _install()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rushlight.core.dtype import bool_, float16, float32, float64
 from rushlight.core.layout import strided
 from rushlight.core.tensor import Tensor
-from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, turned_over
+from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, toggle_lazy_bits
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
 
@@ -27,7 +27,7 @@ def imag(self):
 
 def _in_pairs(self: Tensor) -> Tensor:
     """View a complex tensor, or a lazy conjugate's memory, as pairs of real numbers."""
-    return aten.view_as_real.default(turned_over(self, lazy_bits(self) & CONJUGATE))
+    return aten.view_as_real.default(toggle_lazy_bits(self, lazy_bits(self) & CONJUGATE))
 
 
 @composite("complex(Tensor real, Tensor imag) -> Tensor")

@@ -61,7 +61,7 @@ def _spread_along(value: Tensor, axis: int, rank: int) -> Tensor:
 
 
 def _gradient_along(self: Tensor, spacing: object, axis: int, edge_order: int) -> Tensor:
-    """Second-order central differences inside, one-sided ones of `edge_order` at the ends."""
+    """Compute second-order central differences inside, and one-sided differences of `edge_order` at the ends."""
     size = self.size(axis)
     slopes = _slopes(self, spacing, axis)
     widths = _widths(spacing, size, axis, self.dim())
@@ -85,8 +85,8 @@ def _parabolic_edge(slopes: Tensor, widths: tuple, axis: int, at_start: bool) ->
     near, far = (0, 1) if at_start else (count - 1, count - 2)
     own, other = (widths[0], widths[1]) if at_start else (widths[1], widths[0])
     if isinstance(own, Tensor):
-        place = 0 if at_start else own.size(axis) - 1
-        own, other = own.narrow(axis, place, 1), other.narrow(axis, place, 1)
+        position = 0 if at_start else own.size(axis) - 1
+        own, other = own.narrow(axis, position, 1), other.narrow(axis, position, 1)
     near_slope, far_slope = slopes.narrow(axis, near, 1), slopes.narrow(axis, far, 1)
     return near_slope + (near_slope - far_slope) * own / (own + other)
 
@@ -170,7 +170,7 @@ def gradient_spaced(self, *, spacing, dim=None, edge_order=1):
 
 
 def _heights(y: Tensor, axis: int) -> Tensor:
-    """Twice the mean height of the trapezoid over each interval."""
+    """Return twice the mean height of the trapezoid over each interval."""
     count = max(y.size(axis) - 1, 0)
     right = aten.narrow.default(y, axis, min(1, y.size(axis)), count)
     return aten.narrow.default(y, axis, 0, count) + right

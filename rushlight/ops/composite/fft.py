@@ -152,8 +152,8 @@ def _sizes_and_dims(self: Tensor, s: Sequence[int] | None, dim: Sequence[int] | 
 
 
 def _sizes_for_real(self: Tensor, s: object, dim: object, name: str) -> tuple[list[int], list[int], int]:
-    """Like `_sizes_and_dims`, but the last size is that of the half spectrum; also returns the number of points that it comes
-    from."""
+    """Do the same as `_sizes_and_dims`, but with the size of the half spectrum as the last size; also return the number of
+    points from which that size was computed."""
     sizes, dims = _sizes_and_dims(self, s, dim)
     _require_axes(dims, name)
     last = s if isinstance(s, int) else None if s is None else s[-1]

@@ -177,7 +177,7 @@ def _pieces(source: Tensor, frames: _Frames, onesided: bool, normalized: bool, r
 
 
 def _overlap(pieces: Tensor, hop: int) -> Tensor:
-    """Overlap-add of frames (batch, count, size) at distance `hop`."""
+    """Overlap-add frames (batch, count, size) at distance `hop`."""
     batch, count, size = pieces.shape
     starts = aten.unsqueeze.default(aten.arange.start_step(0, count * hop, hop, device=pieces.device), 1)
     positions = starts + aten.arange.start_step(0, size, 1, device=pieces.device)

@@ -35,7 +35,7 @@ _BINARY = {
         ".ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight)",
     ),
 }  # fmt: skip
-_CALLED = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these also take numbers, and otherwise compute the same
+_REPLACEMENTS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these also accept numbers, and otherwise compute the same
 _ADDED = (
     ".Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1)",
     ".ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars)",
@@ -86,12 +86,12 @@ def _keyword_operands(options: dict) -> list:
 
 
 def _define_by(name: str, declarations: Sequence[str], one: str) -> None:
-    """`_define` with the operator `one` for each tensor."""
+    """Define an operator that calls the operator `one` for each tensor."""
     _define(name, declarations, lambda suffix, *lists, **options: _map_lists(getattr(aten, one + suffix), *lists, **options))
 
 
 def _define_added(name: str) -> None:
-    """`_define` for an operator that adds `value` times a product or quotient to each tensor."""
+    """Define an operator that adds `value` times a product or quotient to each tensor."""
 
     def run(suffix, self, tensor1, tensor2, scalars=1):
         one = getattr(aten, name + suffix)
@@ -107,7 +107,7 @@ def _define_added(name: str) -> None:
 for _name in _UNARY:
     _define_by(_name, ["(Tensor[] self)"], _name)
 for _name, _declarations in _BINARY.items():
-    _define_by(_name, _declarations, _CALLED.get(_name, _name))
+    _define_by(_name, _declarations, _REPLACEMENTS.get(_name, _name))
 for _name in ("addcmul", "addcdiv"):
     _define_added(_name)
 

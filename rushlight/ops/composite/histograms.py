@@ -14,10 +14,10 @@ from rushlight.ops.registry import composite
 aten = namespaces.namespace("aten")
 
 
-def _bin_counts(places: Tensor, count: int, weight: Tensor | None, kind: object) -> Tensor:
+def _bin_counts(positions: Tensor, count: int, weight: Tensor | None, kind: object) -> Tensor:
     """Return the number of occurrences of each bin 0 to `count` - 1, or the sums of their weights."""
-    ones = aten.ones_like.default(places, dtype=kind) if weight is None else weight.detach().to(kind)
-    return aten.scatter_add.default(aten.zeros.default((count,), dtype=kind, device=places.device), 0, places, ones)
+    ones = aten.ones_like.default(positions, dtype=kind) if weight is None else weight.detach().to(kind)
+    return aten.scatter_add.default(aten.zeros.default((count,), dtype=kind, device=positions.device), 0, positions, ones)
 
 
 @composite("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor")
@@ -59,9 +59,9 @@ def histc(self, bins=100, min=0, max=0):
     if low > high:
         raise RuntimeError(f"torch.histc: max must be larger than min, but got min={low:g} and max={high:g}")
     inside = (values >= low) & (values <= high)
-    kept = values.masked_fill(~inside, low)  # values out of range are not counted
-    places = aten.clamp.default(((kept - low) * bins / (high - low)).to(int64), None, bins - 1)
-    return _bin_counts(places, bins, inside, self.dtype)
+    kept = values.masked_fill(~inside, low)  # values out of range are moved into the first bin, with weight 0
+    positions = aten.clamp.default(((kept - low) * bins / (high - low)).to(int64), None, bins - 1)
+    return _bin_counts(positions, bins, inside, self.dtype)
 
 
 def _outer_edges(points: Tensor, bounds: Sequence[float] | None, name: str) -> list[tuple[float, float]]:
@@ -99,21 +99,21 @@ def _even_edges(points: Tensor, bins: Sequence[int], bounds: Sequence[float] | N
 def _bin_of(values: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
     """Return the bin of each value, and whether it is in a bin; the last bin includes its upper edge."""
     last = edges.numel() - 1
-    place = aten.searchsorted.Tensor(edges, values.contiguous(), right=True) - 1
+    position = aten.searchsorted.Tensor(edges, values.contiguous(), right=True) - 1
     inside = (values >= edges[0]) & (values <= edges[last])
-    return aten.clamp.default(place, 0, last - 1), inside
+    return aten.clamp.default(position, 0, last - 1), inside
 
 
 def _histogram(points: Tensor, edges: Sequence[Tensor], weight: Tensor | None, density: bool) -> Tensor:
     """Return the counts (sums of weights) of points, one a row, in the product of the bins between `edges` of each column."""
     counts = [edge.numel() - 1 for edge in edges]
-    place = aten.zeros.default((points.size(0),), dtype=int64, device=points.device)
+    position = aten.zeros.default((points.size(0),), dtype=int64, device=points.device)
     inside = aten.ones.default((points.size(0),), device=points.device).bool()
     for column, (edge, count) in enumerate(zip(edges, counts, strict=True)):
         own, within = _bin_of(points.select(1, column), edge)
-        place, inside = place * count + own, inside & within
+        position, inside = position * count + own, inside & within
     weight = None if weight is None else weight.reshape((-1,))[inside]
-    hist = _bin_counts(place[inside], math.prod(counts), weight, points.dtype).reshape(counts)
+    hist = _bin_counts(position[inside], math.prod(counts), weight, points.dtype).reshape(counts)
     if not density:
         return hist
     hist = hist / hist.sum()

@@ -18,7 +18,7 @@ from rushlight.ops.registry import composite
 
 
 def _check_dtype(name: str, self: Tensor, wanted: torch_dtype | None) -> None:
-    """RuntimeError unless a norm of `self` may be computed in `wanted`."""
+    """Raise RuntimeError unless a norm of `self` may be computed in `wanted`."""
     given = self.dtype
     if given.is_integral:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {given.scalar_name}")
@@ -37,7 +37,7 @@ def _check_dtype(name: str, self: Tensor, wanted: torch_dtype | None) -> None:
 
 
 def _check_not_empty(self: Tensor, ord: float, dim: Sequence[int] | int | None) -> None:
-    """RuntimeError for a norm over no elements that has no value."""
+    """Raise RuntimeError for a norm over no elements that has no value."""
     if self.numel() or 0 <= ord < math.inf:
         return
     if dim is None or dim == []:
@@ -60,7 +60,8 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     _check_dtype("linalg.vector_norm", self, dtype)
     _check_not_empty(self, ord, dim)
     value = self if dtype is None else self.to(dtype)
-    if value.dtype.is_floating_point and value.dtype.itemsize < 4:  # powers would overflow half precision
+    # computed in float32, because powers would overflow half precision
+    if value.dtype.is_floating_point and value.dtype.itemsize < 4:
         return vector_norm(value.to(float32), ord, dim, keepdim).to(value.dtype)
     if value.is_complex():
         value = aten.abs.default(value)
@@ -73,7 +74,8 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     if ord == -math.inf:
         return aten.amin.default(magnitude, dims, keepdim)
     if ord == 0:
-        # sign() counts nonzero elements and keeps the norm differentiable, with gradient 0; NaN is set to 1 so that it counts.
+        # sign() counts nonzero elements, with gradient 0, so that the norm stays differentiable. NaN is set to 1 so that it
+        # counts.
         counted = aten.masked_fill.Scalar(magnitude, aten.isnan.default(magnitude), 1)
         return aten.sum.dim_IntList(aten.sign.default(counted), dim, keepdim)
     if ord == 1:

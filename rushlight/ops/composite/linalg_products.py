@@ -177,8 +177,8 @@ def tensordot(self, other, dims_self, dims_other):
 
 
 def _scaled_sum(self: Tensor, product: Tensor, beta: float, alpha: float) -> Tensor:
-    """beta * self + alpha * product, where `self` broadcasts to the product. With beta 0, NaN in `self` has no effect. For
-    integer tensors both factors are integers, for bool tensors bools."""
+    """Return beta * self + alpha * product, where `self` broadcasts to the product. With beta 0, NaN in `self` has no effect.
+    Integer tensors require integer factors, bool tensors bools."""
     if broadcast_shapes(self.shape, product.shape) != tuple(product.shape):
         raise RuntimeError(
             f"The expanded size of the tensor {list(self.shape)} must match that of the product, {list(product.shape)}"

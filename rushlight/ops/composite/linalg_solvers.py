@@ -193,7 +193,7 @@ def linalg_matrix_power(self, n):
     if n < 0:
         return linalg_matrix_power(linalg_inv(self), -n)
     if n == 0:
-        # An identity matrix that is a function of `self`, with gradient 0.
+        # Return the identity as a function of `self`, so that it has a gradient, which is 0.
         return aten.where.self(aten.ones_like.default(self, dtype=bool_), identity(sizes[-1], self), self)
     result, square = None, self
     while True:

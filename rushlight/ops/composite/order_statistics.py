@@ -22,13 +22,13 @@ def _at_rank(self: Tensor, rank: Tensor | int, axis: int, keepdim: bool) -> tupl
         return aten.clone.default(self), aten.zeros.default((), dtype=int64, device=self.device)
     order = aten.sort.stable(self.detach(), stable=True, dim=axis)[1]
     if isinstance(rank, int):
-        place = aten.narrow.default(order, axis, rank, 1)
+        position = aten.narrow.default(order, axis, rank, 1)
     else:
-        place = aten.gather.default(order, axis, rank)
-    values = aten.gather.default(self, axis, place)
+        position = aten.gather.default(order, axis, rank)
+    values = aten.gather.default(self, axis, position)
     if keepdim:
-        return values, aten.contiguous.default(place)
-    return aten.squeeze.dims(values, [axis]), aten.contiguous.default(aten.squeeze.dims(place, [axis]))
+        return values, aten.contiguous.default(position)
+    return aten.squeeze.dims(values, [axis]), aten.contiguous.default(aten.squeeze.dims(position, [axis]))
 
 
 @composite("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
@@ -104,8 +104,8 @@ def _quantile(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpola
     axis = 0 if dim is None else wrap_dim(dim, rank)
     rows = aten.reshape.default(self, (-1,)) if dim is None or not rank else aten.movedim.int(self, axis, -1)
     ordered = aten.sort.default(rows, -1)[0]
-    place = _places(ordered, q, ignore_nan)
-    found = _interpolate(ordered, place, interpolation)
+    position = _places(ordered, q, ignore_nan)
+    found = _interpolate(ordered, position, interpolation)
     if q.dim():
         found = aten.movedim.int(found, -1, 0)
     else:
@@ -130,15 +130,15 @@ def _places(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
     return aten.where.self(numbers == last + 1, levels * last, float(last))
 
 
-def _interpolate(ordered: Tensor, place: Tensor, interpolation: str) -> Tensor:
+def _interpolate(ordered: Tensor, position: Tensor, interpolation: str) -> Tensor:
     rounding = {"lower": aten.floor, "higher": aten.ceil, "nearest": aten.round}.get(interpolation, aten.floor).default
-    below = rounding(place)
+    below = rounding(position)
     lower = aten.gather.default(ordered, -1, below.to(int64))
     if interpolation in ("lower", "higher", "nearest"):
         return lower
-    upper_place = aten.ceil.default(place)
+    upper_place = aten.ceil.default(position)
     upper = aten.gather.default(ordered, -1, upper_place.to(int64))
-    weight = 0.5 if interpolation == "midpoint" else place - below
+    weight = 0.5 if interpolation == "midpoint" else position - below
     return aten.lerp(lower, upper, weight)
 
 

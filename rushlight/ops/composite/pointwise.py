@@ -19,7 +19,7 @@ from rushlight.ops.registry import check_castable, composite
 from rushlight.ops.schema import in_place_declaration, split_declaration
 
 aten = namespaces.namespace("aten")
-# In-place variants that read operands after they have started to write.
+# In-place variants that read an operand after they have started to write to `self`.
 _READ_LATER = frozenset({"index_add_", "index_copy_", "index_fill_", "scatter_", "scatter_add_", "masked_scatter_", "put_"})
 
 
@@ -83,7 +83,7 @@ def clamp(self, min=None, max=None):
 
 
 def _check_bounds(*bounds: Tensor | complex | None) -> None:
-    """Bounds must be both numbers (0-dim tensors count as numbers), or both tensors."""
+    """Raise unless bounds are both numbers (0-dim tensors count as numbers), or both tensors."""
     numbers = [bound for bound in bounds if bound is not None and not isinstance(bound, Tensor)]
     if numbers and any(isinstance(bound, Tensor) and bound.dim() for bound in bounds):
         names = ", ".join([f"{name}={type(bound).__name__}" for name, bound in zip(("min", "max"), bounds, strict=True)])
@@ -270,7 +270,7 @@ def isclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
     close = self == other
     if equal_nan and not self.dtype.is_integral:
         close = close | (aten.isnan.default(self) & aten.isnan.default(other))
-    if rtol == 0 and atol == 0:  # also compares dtypes without arithmetic
+    if rtol == 0 and atol == 0:  # compare exactly, which also works for dtypes without arithmetic
         return close
     near = aten.abs.default(_floating(self) - _floating(other)) <= atol + aten.abs.default(_floating(other) * rtol)
     return close | (isfinite(other) & isfinite(self) & near)

@@ -95,7 +95,7 @@ def einsum(equation, tensors, *, path=None):
         tensor, own = _diagonals(tensor, own)
         later = set(output).union(*inputs[position + 1 :])
         free = [label for label in output if (label in labels) != (label in own)]
-        if later == set(output) and free and free[0] in own:  # swap the operands, to spare a permutation of the result
+        if later == set(output) and free and free[0] in own:  # swap the operands, to avoid permuting the result
             total, labels, tensor, own = tensor, own, total, labels
         total, labels = _contract(total, labels, tensor, own, later)
     dropped = [dim for dim, label in enumerate(labels) if label not in output]
@@ -106,7 +106,7 @@ def einsum(equation, tensors, *, path=None):
 
 
 def _parse_einsum(equation: str, tensors: list[Tensor]) -> tuple[list[list], list]:
-    """Labels per operand and for the result; an ellipsis becomes labels -k..-1 for the dimensions it covers."""
+    """Return the labels of each operand and of the result; an ellipsis becomes labels -k..-1 for the dimensions it covers."""
     left, arrow, right = equation.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(tensors):

@@ -115,16 +115,16 @@ def masked_scatter(self, mask, source):
         raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
     target, chosen = aten.broadcast_tensors.default([self, mask])
     values = aten.reshape.default(source, (-1,))
-    place = aten.reshape.default(aten.cumsum.default(aten.reshape.default(chosen, (-1,)), 0) - 1, chosen.shape)
+    position = aten.reshape.default(aten.cumsum.default(aten.reshape.default(chosen, (-1,)), 0) - 1, chosen.shape)
     marked = values_of(chosen)
     if marked is not None and values.numel() < np.count_nonzero(marked):
         raise RuntimeError("Number of elements of source < number of ones in mask (masked_scatter)")
     if not values.numel():
         return aten.clone.default(target)
-    place = aten.where.self(chosen, place, aten.zeros_like.default(place))
+    position = aten.where.self(chosen, position, aten.zeros_like.default(position))
     too_few = "Number of elements of source < number of ones in mask (masked_scatter)"
-    place = checked_later(place, lambda x: x < values.numel(), RuntimeError, too_few)
-    taken = aten.index.Tensor(values, [place])
+    position = checked_later(position, lambda x: x < values.numel(), RuntimeError, too_few)
+    taken = aten.index.Tensor(values, [position])
     return aten.where.self(chosen, taken, target)
 
 

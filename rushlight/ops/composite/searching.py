@@ -12,7 +12,7 @@ from rushlight.ops.promotion import result_type
 from rushlight.ops.registry import composite
 
 aten = namespaces.namespace("aten")
-_MAX_COMPARED = 3  # up to this many values, isin compares with each one; more are searched in a sorted list
+_MAX_COMPARED_VALUES = 3  # with at most this many values, isin compares with each; more are searched in a sorted list
 
 
 @composite(
@@ -62,12 +62,12 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False):
     count = known.numel()
     if not count:
         found = aten.zeros_like.default(wanted).bool()
-    elif count <= _MAX_COMPARED:
+    elif count <= _MAX_COMPARED_VALUES:
         found = functools.reduce(aten.logical_or.default, [wanted == aten.select.int(known, 0, each) for each in range(count)])
     else:
         known = aten.sort.default(known)[0]
-        place = aten.clamp.default(aten.searchsorted.Tensor(known, wanted), None, count - 1)
-        found = aten.index.Tensor(known, [place]) == wanted
+        position = aten.clamp.default(aten.searchsorted.Tensor(known, wanted), None, count - 1)
+        found = aten.index.Tensor(known, [position]) == wanted
     return aten.logical_not.default(found) if invert else found
 
 

@@ -81,7 +81,7 @@ def ndtr(self):
     return aten.erfc.default(self * -math.sqrt(0.5)) * 0.5
 
 
-# The limit of terms in mvlgamma, each of which is a tensor.
+# mvlgamma has at most this many terms, each of which is a tensor
 _MAX_TERMS = 1 << 16
 
 

@@ -79,7 +79,7 @@ def _equal_sizes(self: Tensor, split_size: int, dim: int) -> list[int]:
     if not split_size and size:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
     parts, rest = [], size
-    while rest > split_size:  # for a symbolic size, this guards the number of parts instead of the size
+    while rest > split_size:  # for a symbolic size, this loop adds guards on the number of parts, not on the size
         parts.append(split_size)
         rest = rest - split_size
     return [*parts, rest]

@@ -78,10 +78,10 @@ def nonzero_static(self, *, size, fill_value=-1):
     ranks = aten.cumsum.default(aten.reshape.default(self, (-1,)) != 0, 0)
     wanted = aten.arange.start(1, size + 1, device=self.device)
     # The first element at which the count of nonzero elements reaches the wanted rank.
-    place = aten.searchsorted.Tensor(ranks, wanted)
+    position = aten.searchsorted.Tensor(ranks, wanted)
     is_there = wanted <= aten.select.int(ranks, 0, -1)
     columns, step = [], self.numel()
     for length in self.shape:
         step //= length
-        columns.append(aten.where.ScalarOther(is_there, place // step % length, fill_value))
+        columns.append(aten.where.ScalarOther(is_there, position // step % length, fill_value))
     return aten.stack.default(columns, 1) if columns else aten.empty.memory_format((size, 0), dtype=int64, device=self.device)

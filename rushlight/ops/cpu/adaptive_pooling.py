@@ -25,7 +25,7 @@ def lies_last(tensor: Tensor) -> bool:
 
 
 def _in_memory(array: np.ndarray, last: bool) -> np.ndarray:
-    """[..., height, width], or [batch, height, width, channels] for channels-last images."""
+    """View images as [..., height, width], or as [batch, height, width, channels] if they are channels-last."""
     return array.transpose(0, 2, 3, 1) if last else array
 
 
@@ -38,13 +38,13 @@ def _geometry(sizes: Sizes, pooled: Sizes, last: bool) -> Sizes:
     return (math.prod(sizes[:-2]) // channels, *sizes[-2:], channels, *pooled[-2:])
 
 
-def _run_native(kind: int, out: Tensor, places: Tensor | None, x: np.ndarray, geometry: Sizes, last: bool) -> bool:
+def _run_native(kind: int, out: Tensor, positions: Tensor | None, x: np.ndarray, geometry: Sizes, last: bool) -> bool:
     """Run the native kernel; False if it does not support the arguments."""
     if native.kernels is None or x.dtype not in (np.float32, np.float64):
         return False
     target = _in_memory(out._impl.array, last)
     values = target if target.dtype == x.dtype else native.scratch(target.shape, x.dtype)
-    found = None if places is None else _in_memory(places._impl.array, last)
+    found = None if positions is None else _in_memory(positions._impl.array, last)
     if not native.kernels.adaptive_pool(kind, values, found, native.contiguous(_in_memory(x, last)), geometry):
         return False
     if values is not target:
@@ -62,8 +62,8 @@ def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _taps(x: np.ndarray, axis: int, outputs: int):
-    """For each position in the longest window: the elements there and which windows have one. Shorter windows repeat their
-    last."""
+    """Yield, for each position in the longest window, the elements there and which windows have one. Shorter windows repeat
+    their last element."""
     starts, ends = _windows(x.shape[axis], outputs)
     for tap in range(longest_window(x.shape[axis], outputs)):
         chosen = np.take(x, np.minimum(starts + tap, ends - 1), axis)
@@ -112,14 +112,14 @@ def adaptive_avg_pool2d_backward(grad_output, self):
     return out
 
 
-def _largest(values: np.ndarray, places: np.ndarray, axis: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
+def _largest(values: np.ndarray, positions: np.ndarray, axis: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the maximum of each window and its index: the first maximum, or the last NaN."""
-    pairs = zip(_taps(values, axis, outputs), _taps(places, axis, outputs), strict=True)
+    pairs = zip(_taps(values, axis, outputs), _taps(positions, axis, outputs), strict=True)
     (best, _), (where, _) = next(pairs)
-    for (value, _), (place, _) in pairs:
+    for (value, _), (position, _) in pairs:
         better = (value > best) | np.isnan(value)
         np.copyto(best, value, where=better)
-        np.copyto(where, place, where=better)
+        np.copyto(where, position, where=better)
     return best, where
 
 
@@ -132,10 +132,10 @@ def adaptive_max_pool2d(self, output_size):
         return out, where
     x, last = operand(self, self.dtype), lies_last(self)
     if not _run_native(_MAX, out, where, x, _geometry(sizes, pooled, last), last):
-        places = np.broadcast_to(np.arange(math.prod(sizes[-2:])).reshape(sizes[-2:]), sizes)
-        values, places = _largest(*_largest(x, places, -1, pooled[-1]), -2, pooled[-2])
+        positions = np.broadcast_to(np.arange(math.prod(sizes[-2:])).reshape(sizes[-2:]), sizes)
+        values, positions = _largest(*_largest(x, positions, -1, pooled[-1]), -2, pooled[-2])
         native.assign(out._impl.array, values)
-        where._impl.array[...] = places
+        where._impl.array[...] = positions
     return out, where
 
 
@@ -151,26 +151,26 @@ def adaptive_max_pool2d_backward(grad_output, self, indices):
     return out
 
 
-def scatter_planes(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool, name: str) -> None:
+def scatter_planes(out: Tensor, grad: np.ndarray, positions: np.ndarray, last: bool, name: str) -> None:
     """Scatter-add gradients to their indices in planes of zeros, channels-last or not. RuntimeError, which names the operator
     `name`, for an index out of range."""
-    if _scatter_native(out, grad, places, last):
+    if _scatter_native(out, grad, positions, last):
         return
     plane = math.prod(out._impl.sizes[-2:])
-    if places.size and not 0 <= places.min() <= places.max() < plane:
-        raise RuntimeError(f"{name}: expected indices in [0, {plane}), but got {places.min()} to {places.max()}")
-    rows = places.reshape(-1, math.prod(grad.shape[-2:]))
+    if positions.size and not 0 <= positions.min() <= positions.max() < plane:
+        raise RuntimeError(f"{name}: expected indices in [0, {plane}), but got {positions.min()} to {positions.max()}")
+    rows = positions.reshape(-1, math.prod(grad.shape[-2:]))
     total = np.bincount((rows + np.arange(len(rows))[:, None] * plane).ravel(), grad.ravel(), out.numel())
     native.assign(out._impl.array, total.reshape(out._impl.sizes))
 
 
-def _scatter_native(out: Tensor, grad: np.ndarray, places: np.ndarray, last: bool) -> bool:
+def _scatter_native(out: Tensor, grad: np.ndarray, positions: np.ndarray, last: bool) -> bool:
     """Run the native kernel; False if it does not support the arguments or an index is out of range."""
     if native.kernels is None or grad.dtype not in (np.float32, np.float64):
         return False
     target = _in_memory(out._impl.array, last)
     total = target if target.dtype == grad.dtype else native.scratch(target.shape, grad.dtype)
-    sources = (native.contiguous(_in_memory(source, last)) for source in (grad, places))
+    sources = (native.contiguous(_in_memory(source, last)) for source in (grad, positions))
     planes, height, width, channels, *_ = _geometry(out._impl.sizes, (0, 0), last)
     outputs = math.prod(grad.shape[-2:])
     if not native.kernels.max_pool_backward(total, *sources, (planes, outputs, height * width, channels)):

@@ -92,11 +92,11 @@ def _put_plainly(self: Tensor, indices: Sequence[Tensor | None], values: Tensor)
     first = indices[0] if len(indices) == 1 else None
     if first is None or not self._impl.sizes or self.dtype is not values.dtype:
         return False
-    places = first._impl.array if first._impl.dtype is int64 else _mask_of(self, indices)
-    if places is None:
+    positions = first._impl.array if first._impl.dtype is int64 else _mask_of(self, indices)
+    if positions is None:
         return False
     try:
-        self._impl.array[places] = values._impl.array
+        self._impl.array[positions] = values._impl.array
     except (IndexError, ValueError):
         return False
     return True

@@ -16,7 +16,7 @@ from rushlight.ops.registry import cpu, elementwise
 
 
 def _neighbour(kind: dtype) -> Callable:
-    """nextafter in the dtype itself. bfloat16 needs its own step, because its kernels compute in float32."""
+    """Return nextafter for the dtype itself. bfloat16 needs its own step, because its kernels compute in float32."""
 
     def next_after(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         return np.nextafter(np.asarray(a).astype(kind.numpy), np.asarray(b).astype(kind.numpy), out=out)
@@ -75,7 +75,7 @@ def frexp(self):
 
 
 def _least_multiple(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    wide = np.promote_types(a.dtype, np.int32)  # C++ computes in int, so `abs` comes before the truncation
+    wide = np.promote_types(a.dtype, np.int32)  # compute in int as C++ does, and take `abs` before narrowing
     divisor = np.gcd(a, b)
     result = np.abs(np.floor_divide(a, np.where(divisor == 0, 1, divisor), dtype=wide) * b).astype(a.dtype)
     return result if out is None else np.copyto(out, result) or out

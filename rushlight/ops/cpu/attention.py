@@ -19,7 +19,7 @@ _SCORES_AT_A_TIME = 1 << 18
 
 
 def _heads(query: Tensor, key: Tensor) -> Iterator[tuple[int, slice]]:
-    """Slices of batch entries and heads whose scores fit the budget."""
+    """Yield slices of batch entries and heads whose scores fit the cache."""
     batch, heads, length, _ = query._impl.sizes
     run = max(1, _SCORES_AT_A_TIME // max(length * key._impl.sizes[2], 1))
     for entry in range(batch):

@@ -54,10 +54,10 @@ def _elements(held: np.ndarray, layout: BlockFormat) -> np.ndarray:
 @cpu("rushlight::block_embedding")
 def block_embedding(blocks, indices, format):
     layout, sizes = check_block_embedding(blocks, indices, format)
-    held, places = blocks._impl.array, indices._impl.array
-    if places.size and (places.min() < 0 or places.max() >= len(held)):
+    held, positions = blocks._impl.array, indices._impl.array
+    if positions.size and (positions.min() < 0 or positions.max() >= len(held)):
         raise IndexError(f"block_embedding: an index is out of range of the {len(held)} rows")
-    return make(_elements(held[places.reshape(-1)], layout).reshape(sizes), float32)
+    return make(_elements(held[positions.reshape(-1)], layout).reshape(sizes), float32)
 
 
 @cpu("rushlight::dequantize_blocks")

@@ -1,5 +1,5 @@
-"""CPU kernels of 8-bit operators, in NumPy: a reference, since graphs compile them and eager quantized tensors have other
-kernels."""
+"""CPU kernels of 8-bit operators, in NumPy. They serve as a reference: graphs compile these operators, and eager quantized
+tensors have other kernels."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def quantize_bytes(self, factor, zero_point, dtype, rounds_first=False):
     with np.errstate(invalid="ignore", over="ignore"):
         if rounds_first:
             made = _nearest(self._impl.array * by, low - zero, high - zero) + zero
-        else:  # a fused multiply-add: one rounding for product and sum
+        else:  # like a fused multiply-add: round product and sum once
             exact = self._impl.array.astype(np.float64) * by.astype(np.float64) + np.float64(zero)
             made = _nearest(exact.astype(np.float32), low, high)
     return make(made.astype(dtype.numpy), dtype)

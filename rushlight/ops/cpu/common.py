@@ -30,8 +30,8 @@ def empty(sizes: Sequence[int], element_type: dtype, strides: Sequence[int] | No
     return wrap(empty_impl(tuple(sizes), element_type, None if strides is None else tuple(strides)))
 
 
-def filled(tensor: Tensor) -> Tensor:
-    """Fill new memory under deterministic algorithms: NaN, the largest integer, or True."""
+def fill_if_deterministic(tensor: Tensor) -> Tensor:
+    """Fill new memory if deterministic algorithms are requested: with NaN, the largest integer, or True."""
     kind = tensor._impl.dtype
     if DETERMINISM.fills and kind.numpy.kind in "biufcV":
         array = tensor._impl.array
@@ -123,14 +123,14 @@ def apply(
     out: Tensor | None = None,
     kernel: tuple[int, tuple[float, ...]] | None = None,
 ) -> Tensor:
-    """Return an elementwise NumPy ufunc over tensors and numbers, computed in `compute` and returned in `result`.
+    """Apply a NumPy ufunc elementwise to tensors and numbers, computed in `compute` and returned in `result`.
 
     A native kernel replaces the ufunc if there is one: `kernel`, or the ufunc's entry in `native.STANDS_FOR`. The result is
     written to `out` if that has the right shape and dtype, to a new tensor otherwise. NotImplementedError where NumPy lacks the
     operation for the dtype.
     """
     if compute.numpy is not compute.compute:
-        exact = ufunc in WITH_EXACT_NUMBERS
+        exact = ufunc in UNROUNDED_NUMBER_OPERATIONS
         operands = tuple([_round_operand(value, compute, exact) for value in operands])
     sizes, strides = layout_of(operands)
     if out is None or out._impl.sizes != sizes or out._impl.dtype is not result:
@@ -152,8 +152,8 @@ def apply(
     return out
 
 
-# Operations on halves that take a Python number unrounded; others round it to a half first.
-WITH_EXACT_NUMBERS: set[Callable] = {np.multiply, np.divide, np.floor_divide}
+# Operations on halves that take a Python number unrounded. All other operations round it to a half first.
+UNROUNDED_NUMBER_OPERATIONS: set[Callable] = {np.multiply, np.divide, np.floor_divide}
 
 
 def _round_operand(value: object, half: dtype, exact: bool) -> object:

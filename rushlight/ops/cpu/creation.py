@@ -14,7 +14,7 @@ from rushlight.core.strides import broadcast_shapes, storage_extent
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl
 from rushlight.ops.cpu import native
-from rushlight.ops.cpu.common import convert, empty, filled, number
+from rushlight.ops.cpu.common import convert, empty, fill_if_deterministic, number
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import (
     arange_dtype,
@@ -32,7 +32,7 @@ from rushlight.ops.registry import aten, cpu
 def empty_kernel(size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     sizes = check_sizes(size)
     made = empty(sizes, dtype or get_default_dtype(), format_strides(sizes, None, memory_format))
-    return filled(made) if DETERMINISM.asked else made
+    return fill_if_deterministic(made) if DETERMINISM.asked else made
 
 
 @cpu("empty_strided")
@@ -40,7 +40,7 @@ def empty_strided(size, stride, *, dtype=None, layout=None, device=None, pin_mem
     sizes, strides, kind = check_sizes(size), tuple(stride), dtype or get_default_dtype()
     extent = storage_extent(sizes, strides, 0) if math.prod(sizes) else 0
     made = tensor_from_storage(allocate(extent * kind.itemsize), kind, sizes, strides)
-    return filled(made) if DETERMINISM.asked else made
+    return fill_if_deterministic(made) if DETERMINISM.asked else made
 
 
 @cpu("full")

@@ -71,7 +71,8 @@ def _complex_log_sums(array: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _log_add(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """log(exp(first) + exp(second)), computed relative to the operand with the larger real part, whose phase it keeps."""
+    """Return log(exp(first) + exp(second)), computed relative to the operand with the larger real part, whose phase it
+    keeps."""
     first_leads = first.real >= second.real
     high, low = np.where(first_leads, first, second), np.where(first_leads, second, first)
     return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high)))

@@ -32,7 +32,7 @@ def _fake_quantized(
     with np.errstate(all="ignore"):
         integers = _integers(x, scale, zero_point)
         mask = (integers >= quant_min) & (integers <= quant_max)
-        if zero_point.dtype.kind == "f":  # a single rounding of the sum, as in ATen
+        if zero_point.dtype.kind == "f":  # round the sum once, as ATen does
             zero_point = zero_point.astype(np.float64)
         values = (np.clip(integers, quant_min, quant_max) - zero_point) * scale
     return _like(self, values, mask)

@@ -32,11 +32,11 @@ class _Numbers:
         return self
 
     def uniform(self) -> float:
-        place = self._used % _AHEAD
-        if not place:
+        position = self._used % _AHEAD
+        if not position:
             self._block = self._source.uniform64(_AHEAD).tolist()
         self._used += 1
-        return self._block[place]
+        return self._block[position]
 
     def normal(self) -> float:
         if self._kept is not None:

@@ -1,10 +1,10 @@
 """Derivatives of gamma and beta draws by their parameters: implicit differentiation of the distribution function.
 
 A draw z with F(z; a) fixed moves by dz/da = -(dF/da) / f(z), where f is the density. dF/da is the integral of f(t) * (ln t -
-mean of ln t) over the tail below z, and the negative of that over the tail above. In one of the two tails the bracket keeps its
-sign; using that tail avoids cancellation. The integrals run over y = logarithm of t (or its logit for beta) from z on, where
-f(t)/f(z) is the exponential of a concave function. Source of the idea: M. Figurnov, S. Mohamed and A. Mnih, "Implicit
-reparameterization gradients" (2018).
+mean of ln t) over the tail below z, and the negative of that over the tail above. In one of the two tails the factor (ln t -
+mean of ln t) keeps its sign; using that tail avoids cancellation. The integrals run over y = ln t (or the logit of t for beta),
+starting at z, where f(t)/f(z) is the exponential of a concave function. Source of the idea: M. Figurnov, S. Mohamed and A.
+Mnih, "Implicit reparameterization gradients" (2018).
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def _tail(exponent: Callable, weight: Callable, sign: np.ndarray) -> np.ndarray:
     end = _reach(exponent, sign)
     total = np.zeros_like(end)
     for low, high in ((0.0, 0.25), (0.25, 0.75), (0.75, 1.0)):
-        places = (low + (high - low) * (points + 1) / 2) * end * sign
-        values = np.exp(exponent(places)) * weight(places)
+        positions = (low + (high - low) * (points + 1) / 2) * end * sign
+        values = np.exp(exponent(positions)) * weight(positions)
         total += (high - low) / 2 * end * (weights * values).sum(0)
     return total
 

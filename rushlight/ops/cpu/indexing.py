@@ -66,7 +66,7 @@ def index_select(self, dim, index):
 
 
 def _along(array: np.ndarray, axis: int, index: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Index arrays that select `index` along `axis` and the element's own position in the other dimensions."""
+    """Return index arrays that select `index` along `axis` and the element's own position in the other dimensions."""
     grid = np.ogrid[tuple(slice(size) for size in index.shape)]
     return tuple(index if dim == axis else grid[dim] for dim in range(array.ndim))
 
@@ -117,7 +117,7 @@ def _scatter(self: Tensor, dim: int, index: Tensor, src: Tensor, name: str) -> T
 
 
 def add_at(target: np.ndarray, positions: np.ndarray, values: np.ndarray, kind: dtype) -> None:
-    """`target[positions] += values` with repeated positions added up; 1-D arrays, 16-bit floats summed in float32."""
+    """Compute `target[positions] += values`, adding up repeated positions; 1-D arrays, 16-bit floats summed in float32."""
     with np.errstate(all="ignore"):
         if kind.compute == kind.numpy:
             np.add.at(target, positions, values)

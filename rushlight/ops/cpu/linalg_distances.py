@@ -60,7 +60,7 @@ def _uses_products(p: float, compute_mode: int | None, rows: int, columns: int) 
 
 
 def _euclidean(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Distances of the rows from |a|^2 - 2ab + |b|^2, in float64 because the difference cancels digits."""
+    """Compute distances of the rows from |a|^2 - 2ab + |b|^2, in float64 because the difference cancels digits."""
     a, b = a.astype(np.float64), b.astype(np.float64)
     centre = a.mean(0, keepdims=True)
     centre[~np.isfinite(centre)] = 0  # a non-finite point must not spoil the other distances

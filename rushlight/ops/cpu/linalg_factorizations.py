@@ -33,7 +33,7 @@ def _not_positive(order: int) -> str:
 
 
 def _cholesky(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Lower factors, and LAPACK's status of each; reads only lower triangles."""
+    """Return lower factors, and LAPACK's status of each matrix; read only lower triangles."""
     try:
         factors = np.linalg.cholesky(array)
         if not np.isnan(factors).any():
@@ -47,7 +47,7 @@ def _cholesky(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def factorize(array: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Packed LU factors, 1-based pivots, and LAPACK's status, of a batch of matrices."""
+    """Return packed LU factors, 1-based pivots, and LAPACK's status, of a batch of matrices."""
     batch, inner = array.shape[:-2], min(array.shape[-2:])
     factors, pivots, info = np.array(array, order="C"), np.empty((*batch, inner), np.int32), zeros_of(batch)
     if factors.size:

@@ -20,7 +20,7 @@ _PREFIX = {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def lapack(name: str, kind: np.dtype) -> Callable:
-    """SciPy's LAPACK routine for matrices of a dtype: "sytrf" gives ssytrf, dsytrf, csytrf or zsytrf."""
+    """Return SciPy's LAPACK routine for matrices of a dtype: "sytrf" gives ssytrf, dsytrf, csytrf or zsytrf."""
     return getattr(_lapack, _PREFIX[kind.char] + name)
 
 
@@ -52,14 +52,14 @@ def diverged(name: str, finite: bool = False) -> LinAlgError:
 
 
 def svd(matrices: np.ndarray, full_matrices: bool, vectors: bool = True) -> object:
-    """numpy.linalg.svd. LinAlgError for matrices with NaN or infinities, for which LAPACK may not terminate."""
+    """Call numpy.linalg.svd. LinAlgError for matrices with NaN or infinities, for which LAPACK may not terminate."""
     if not np.isfinite(matrices).all():
         raise diverged("linalg.svd")
     return converging("linalg.svd", np.linalg.svd, matrices, full_matrices, vectors)
 
 
 def raise_first(name: str, info: np.ndarray, reason: Callable[[int], str]) -> None:
-    """LinAlgError for the first matrix of a batch whose status in `info` is not 0."""
+    """Raise LinAlgError for the first matrix of a batch whose status in `info` is not 0."""
     wrong = np.flatnonzero(info)
     if wrong.size:
         raise failed(name, info.shape, int(wrong[0]), reason(int(info.flat[wrong[0]])))

@@ -30,13 +30,13 @@ def lu_factor(matrices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _eliminate(matrices: np.ndarray, pivots: np.ndarray, info: np.ndarray, column: int, stop: int) -> None:
-    """One elimination step: exchange whole rows, and subtract multiples of the pivot's row from the columns up to `stop`."""
+    """Do one elimination step: exchange whole rows, and subtract multiples of the pivot's row from the columns up to `stop`."""
     below = matrices[:, column:, column]
-    pivots[:, column] = places = column + np.argmax(np.abs(below.real) + np.abs(below.imag), axis=1)
-    each = np.flatnonzero(places != column)
+    pivots[:, column] = positions = column + np.argmax(np.abs(below.real) + np.abs(below.imag), axis=1)
+    each = np.flatnonzero(positions != column)
     if each.size:
-        chosen = matrices[each, places[each]]
-        matrices[each, places[each]] = matrices[each, column]
+        chosen = matrices[each, positions[each]]
+        matrices[each, positions[each]] = matrices[each, column]
         matrices[each, column] = chosen
     diagonal = matrices[:, column, column]
     info[(diagonal == 0) & (info == 0)] = column + 1
@@ -74,12 +74,12 @@ def cholesky_status(matrix: np.ndarray) -> tuple[np.ndarray, int]:
             factor[column:, column:] = np.tril(matrix[column:, column:])
             return factor, column + 1
         factor[column:, column] = rest / math.sqrt(pivot)
-        factor[column, column] = math.sqrt(pivot)  # an imaginary part on the diagonal is rounding error
+        factor[column, column] = math.sqrt(pivot)  # an imaginary part on the diagonal is rounding error, so it is ignored
     return factor, 0
 
 
 def householder(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """LAPACK's geqrf: R above the diagonal, Householder vectors below it, and their scales."""
+    """Compute LAPACK's geqrf: R above the diagonal, Householder vectors below it, and their scales."""
     turned, scales = np.linalg.qr(matrix, mode="raw")
     return turned.T, scales
 
@@ -121,7 +121,8 @@ def solve_full_rank(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, int]:
     return q @ inner, 0
 
 
-_DEGREE, _MAX_NORM = 13, 5.371920351148152  # up to this norm, the approximation of this degree is exact in float64
+# the degree of the Pade approximation, and the norm up to which it is exact in float64
+_DEGREE, _MAX_NORM = 13, 5.371920351148152
 _COEFFICIENTS = [
     math.factorial(2 * _DEGREE - k) / (math.factorial(2 * _DEGREE) * math.factorial(k) * math.factorial(_DEGREE - k))
     * math.factorial(_DEGREE) for k in range(_DEGREE + 1)
@@ -130,7 +131,7 @@ _COEFFICIENTS = [
 
 
 def exponential(a: np.ndarray) -> np.ndarray:
-    """exp of a batch of finite square matrices in float64 or complex128, by scaling and squaring."""
+    """Compute exp of a batch of finite square matrices in float64 or complex128, by scaling and squaring."""
     norms = np.abs(a).sum(-2).max(-1, initial=0)
     halvings = np.maximum(np.ceil(np.log2(np.maximum(norms, 1e-300) / _MAX_NORM)), 0).astype(int)
     a = a / np.exp2(halvings)[..., None, None]

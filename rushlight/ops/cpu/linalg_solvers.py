@@ -51,7 +51,7 @@ def solve_ex(A, B, *, left=True, check_errors=False):
 
 
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Solutions of a batch of systems, and LAPACK's status of each matrix; solutions of singular ones are NaN."""
+    """Return solutions of a batch of systems, and LAPACK's status of each matrix; solutions of singular systems are NaN."""
     info = zeros_of(a.shape[:-2])
     try:
         return quietly(np.linalg.solve, a, b), info
@@ -84,7 +84,8 @@ def _not_invertible(order: int) -> str:
 
 
 def _divide(a: np.ndarray, b: np.ndarray, *, upper: bool, left: bool = True, unitriangular: bool = False) -> np.ndarray:
-    """Solutions of triangular systems whose operands have the same batch sizes. A zero on the diagonal gives infinities."""
+    """Return solutions of triangular systems whose operands have the same batch sizes. A zero on the diagonal gives
+    infinities."""
     result = np.array(b, order="C")
     if result.size and left:
         quietly(partial(divide, a, result, upper=upper, unit=unitriangular))
@@ -110,18 +111,19 @@ def cholesky_solve(self, input2, upper=False):
 
 
 def _check_exchanges(pivots: np.ndarray) -> None:
-    """RuntimeError unless pivots are valid: rows from 1 on, or pairs of equal negative ones."""
+    """Raise RuntimeError unless pivots are valid: rows from 1 on, or pairs of equal negative ones."""
     count = pivots.shape[-1]
     for row in pivots.reshape(-1, count):
-        place = 0
-        while place < count:
-            step = 1 if row[place] > 0 else 2
-            if not 1 <= abs(row[place]) <= count or (step == 2 and (place + 1 == count or row[place + 1] != row[place])):
+        position = 0
+        while position < count:
+            step = 1 if row[position] > 0 else 2
+            is_unpaired = step == 2 and (position + 1 == count or row[position + 1] != row[position])
+            if not 1 <= abs(row[position]) <= count or is_unpaired:
                 raise RuntimeError(
                     f"torch.linalg.ldl_solve: pivots must be row numbers from 1 to {count}, negative ones in equal pairs, but "
                     f"got {row.tolist()}. Did you pass those of torch.linalg.ldl_factor?"
                 )
-            place += step
+            position += step
 
 
 @cpu("linalg_ldl_solve")

@@ -35,7 +35,7 @@ def _row_weights(labels: np.ndarray, counted: np.ndarray, weight: Tensor | None,
 
 
 def _arguments(self: Tensor, target: Tensor, weight: Tensor | None) -> tuple[np.ndarray, np.ndarray | None] | None:
-    """Labels and weights for the native kernels, or None where those do not support them."""
+    """Return labels and weights for the native kernels, or None if the kernels do not support them."""
     if native.kernels is None or self.dtype is not float32 or self.dim() != 2 or target.dtype is not int64:
         return None
     return native.contiguous(target._impl.array), None if weight is None else native.contiguous(weight._impl.array)

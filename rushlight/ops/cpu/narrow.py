@@ -25,7 +25,7 @@ def _to_float32(array: np.ndarray) -> np.ndarray:
 
 
 def _to_e4m3fn(array: np.ndarray) -> np.ndarray:
-    """Saturates: too large numbers, and infinity, become the largest number."""
+    """Convert to e4m3fn with saturation: numbers that are too large, and infinity, become the largest number."""
     numbers = _to_float32(array)
     return quietly(np.asarray(np.clip(numbers, -448, 448)).astype, float8_e4m3fn.numpy)
 

@@ -85,7 +85,7 @@ def kernel(name: str, *parameters: float) -> tuple[int, tuple[float, ...]] | Non
 
 
 def assign(target: np.ndarray, source: np.ndarray) -> None:
-    """`target[...] = source`, with C conversion of dtypes and broadcasting."""
+    """Compute `target[...] = source`, with C conversion of dtypes and broadcasting."""
     if kernels is None or not kernels.copy(target, source):
         target[...] = source
 

@@ -15,20 +15,22 @@ def _places(index: np.ndarray) -> np.ndarray:
 
 
 def take(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
-    """Return `out[...] = table` at `index` along `axis`; `out` is row-major, with the index's dimensions in place of the
-    axis."""
+    """Write the elements of `table` at `index` along `axis` to `out`, which is row-major, with the index's dimensions in place
+    of the axis."""
     if native.kernels is None or not table.flags.c_contiguous:
         return False
     return native.kernels.take(out, table, _places(index), axis)
 
 
 def gather(out: np.ndarray, table: np.ndarray, index: np.ndarray, axis: int) -> bool:
-    """torch.gather: each element of `out` from its own position in `table`, except that `index` replaces `axis`."""
+    """Compute torch.gather: read each element of `out` from its own position in `table`, except that `index` replaces
+    `axis`."""
     return native.kernels is not None and native.kernels.along(_GATHER, table, _places(index), out, axis)
 
 
 def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int, accumulate: bool) -> bool:
-    """torch.scatter: each element of `source` to its own position in `target`, except that `index` replaces `axis`.
+    """Compute torch.scatter: write each element of `source` to its own position in `target`, except that `index` replaces
+    `axis`.
 
     False for an index out of range; other elements may have been written then.
     """
@@ -39,7 +41,7 @@ def scatter(target: np.ndarray, index: np.ndarray, source: np.ndarray, axis: int
 
 
 def add_rows(total: np.ndarray, index: np.ndarray, rows: np.ndarray) -> bool:
-    """Return `total[index[i]] += rows[i]`, for one i after the other."""
+    """Compute `total[index[i]] += rows[i]`, for one i after the other."""
     if native.kernels is None:
         return False
     if rows.dtype != total.dtype:

@@ -35,7 +35,7 @@ def _kernel_dtypes(operation: int, source: np.dtype, wanted: np.dtype) -> tuple[
     return (source if given == target else target), target
 
 
-def row_major(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
+def to_row_major(array: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the elements row-major, with `axes` adjacent and the other dimensions in their order.
 
     A view in memory order if that suffices; otherwise a copy.
@@ -76,7 +76,7 @@ def reduce(operation: int, array: np.ndarray, axes: tuple[int, ...], out: np.nda
     if kinds is None:
         return False
     source, result = kinds
-    found = row_major(array, axes)
+    found = to_row_major(array, axes)
     if found[0].dtype != source:
         converted = native.converted(found[0], source)
         if converted is None:

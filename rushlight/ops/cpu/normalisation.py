@@ -146,7 +146,7 @@ def _per_channel(values: np.ndarray, x: np.ndarray) -> np.ndarray:
     return values.reshape(1, -1, *(1,) * (x.ndim - 2))
 
 
-# For shorter rows, NumPy is faster at sums over images and pixels.
+# With shorter rows, NumPy is faster than the kernels at sums over images and pixels.
 _MIN_ROW = 16
 
 
@@ -185,7 +185,7 @@ def _normalise(
 
 
 def _products(x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per channel, the sum of the gradient times the normalised values, and the sum of the gradient."""
+    """Return, per channel, the sum of the gradient times the normalised values, and the sum of the gradient."""
     rows = _by_channel(x)
     if rows is not None:
         total, product = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
@@ -195,7 +195,7 @@ def _products(x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndar
     return (grad * normal).sum(axis=axes), grad.sum(axis=axes)
 
 
-def _to_input(
+def _input_gradient(
     x: np.ndarray, grad: np.ndarray, mean: np.ndarray, invstd: np.ndarray, scale: np.ndarray, train: bool,
     products: np.ndarray, total: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
@@ -256,7 +256,7 @@ def _update_running(
             array = running._impl.array
             moved = momentum * batch.reshape(array.shape) + (1 - momentum) * array.astype(batch.dtype)
             array[...] = convert(moved, array.dtype)
-            running._impl.storage.generation += 1  # compiled code may have embedded the old values
+            running._impl.storage.generation += 1  # compiled code may contain the old values as constants
 
 
 @cpu("native_batch_norm_backward")
@@ -279,7 +279,7 @@ def batch_norm_backward(
             to_input = empty(x.shape, input.dtype, kept_format_strides(x.shape, input))
             scale = invstd if weight is None else invstd * _per_channel(_wide(weight, x), x)
             native.assign(
-                to_input._impl.array, _to_input(x, grad, mean, invstd, scale, train, to_weight, to_bias)
+                to_input._impl.array, _input_gradient(x, grad, mean, invstd, scale, train, to_weight, to_bias)
             )
     return (
         to_input,

@@ -44,8 +44,8 @@ def mode(self, dim=-1, keepdim=False):
     axis = check_selection(self, dim, "mode")
     array = np.moveaxis(np.atleast_1d(self._impl.array), axis, -1)
     positions = np.zeros(array.shape[:-1], np.int64)
-    for place in np.ndindex(positions.shape):
-        positions[place] = _last_of_most_frequent(array[place])
+    for position in np.ndindex(positions.shape):
+        positions[position] = _last_of_most_frequent(array[position])
     values = np.take_along_axis(array, positions[..., None], -1)[..., 0]
     if self.dim() and keepdim:
         values, positions = np.expand_dims(values, axis), np.expand_dims(positions, axis)

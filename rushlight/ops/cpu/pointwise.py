@@ -9,7 +9,7 @@ import numpy as np
 from rushlight.core.dtype import bool_, dtype, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native
-from rushlight.ops.cpu.common import WITH_EXACT_NUMBERS, apply, convert, empty, layout_of, make, number, operand
+from rushlight.ops.cpu.common import UNROUNDED_NUMBER_OPERATIONS, apply, convert, empty, layout_of, make, number, operand
 from rushlight.ops.cpu.special import erf
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.promotion import check_factor, check_number, float_type, result_type
@@ -18,7 +18,8 @@ from rushlight.ops.registry import cpu, elementwise
 
 @native.stands_for("neg")
 def _negative(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """-x. NumPy 2.4's np.negative writes wrong elements to an `out` with some strides, so an `out` with gaps gets a copy."""
+    """Compute -x. NumPy 2.4's np.negative writes wrong elements to an `out` with some strides, so for an `out` with gaps it
+    computes into a copy."""
     if out is None or out.flags.c_contiguous:
         return np.negative(x, out=out)
     out[...] = np.negative(x)
@@ -226,7 +227,7 @@ def _trunc_divide(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -
     return np.add(np.floor_divide(a, b), inexact_negative, out=out, casting="unsafe")
 
 
-WITH_EXACT_NUMBERS.add(_trunc_divide)
+UNROUNDED_NUMBER_OPERATIONS.add(_trunc_divide)
 
 
 @elementwise("div.Tensor_mode")

@@ -32,21 +32,21 @@ def _positions(windows: Windows) -> Iterator[tuple[int, int, tuple]]:
     height, width = windows
     for row in range(height.size):
         for column in range(width.size):
-            yield row, column, (..., _met(height, row), _met(width, column))
+            yield row, column, (..., _slice_under(height, row), _slice_under(width, column))
 
 
-def _met(window: Window, position: int) -> slice:
+def _slice_under(window: Window, position: int) -> slice:
     first = position * window.dilation
     return slice(first, first + (window.outputs - 1) * window.stride + 1, window.stride)
 
 
 def _coordinates(window: Window, position: int) -> np.ndarray:
-    """For each output, the input coordinate under `position` of its window; outside the input where padded."""
+    """Return for each output the input coordinate under `position` of its window; it is outside of the input in the padding."""
     return np.arange(window.outputs) * window.stride - window.padding + position * window.dilation
 
 
 def _first_inside(window: Window) -> np.ndarray:
-    """For each window, the input coordinate of its first element that is no padding."""
+    """Return for each window the input coordinate of its first element that is not padding."""
     start = _coordinates(window, 0)
     steps = -(np.minimum(start, 0) // window.dilation)
     return start + steps * window.dilation
@@ -87,8 +87,8 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
         if has_nan:
             better |= np.isnan(candidate)
         np.copyto(best, candidate, where=better)
-        place = _coordinates(height, row)[:, None] * width.inputs + _coordinates(width, column)
-        np.copyto(where, place, where=better)
+        index = _coordinates(height, row)[:, None] * width.inputs + _coordinates(width, column)
+        np.copyto(where, index, where=better)
     strides = kept_format_strides(sizes, self)
     out, indices = empty(sizes, self.dtype, strides), empty(sizes, int64, strides)
     out._impl.array[...], indices._impl.array[...] = best, where

@@ -25,7 +25,7 @@ def _by_rows(a: np.ndarray, columns: int) -> np.ndarray:
 def _native(
     sizes: tuple[int, ...], kind: dtype, a: np.ndarray, b: np.ndarray, addend: np.ndarray | None, alpha: float, beta: float
 ) -> Tensor | None:
-    """alpha * a @ b + beta * addend in single precision, or None where there is no native kernel."""
+    """Compute alpha * a @ b + beta * addend in single precision; None if there is no native kernel."""
     if native.kernels is None or a.dtype != np.float32:
         return None
     out = empty(sizes, kind)

@@ -33,8 +33,8 @@ def int_mm(self, mat2):
     return make(exact.astype(np.int64).astype(np.int32), int32)
 
 
-# 4-bit weights: a byte holds two integers, the first in its low half. Only these operators read packed bytes, whose order in
-# PyTorch depends on the processor.
+# 4-bit weights: a byte holds two integers, the first in its low half. Only these operators read packed bytes. In PyTorch the
+# order of the bytes depends on the processor.
 
 
 def _halves(packed: np.ndarray) -> np.ndarray:
@@ -54,7 +54,7 @@ def weight_int4pack_mm(self, mat2, qGroupSize, qScaleAndZeros):
     check_int4pack_mm(self, mat2, qGroupSize, qScaleAndZeros)
     rows, scales = mat2._impl.array, operand(qScaleAndZeros, float32)
     integers = _halves(rows).astype(np.float32).reshape(len(rows), -1, qGroupSize) - 8
-    scale, zero = (scales[..., place].T[:, :, None] for place in (0, 1))
+    scale, zero = (scales[..., position].T[:, :, None] for position in (0, 1))
     weight = (integers * scale + zero).reshape(len(rows), -1)
     return make(matrix_product(operand(self, float32), weight.T), self.dtype)
 

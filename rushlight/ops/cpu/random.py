@@ -95,7 +95,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
     if self.dtype.is_complex:
-        # `std` is that of the complex number: each part has half the variance.
+        # `std` is the deviation of the complex number: each part has half the variance.
         normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
         return self
     _check_floating(self, "normal_kernel_cpu")
@@ -112,7 +112,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
 
 
 def _normal_blocks(source: Generator, count: int, kind: dtype, mean: float, std: float) -> np.ndarray:
-    """Box-Muller on blocks of 16; for a remainder, the last 16 numbers are drawn again."""
+    """Generate normal numbers by Box-Muller on blocks of 16; for a remainder, draw the last 16 numbers again."""
     uniform = source.uniform64 if kind is float64 else source.uniform32
     # 16-bit floats draw block by block; others draw all numbers first, and then replace the last block.
     drawn_first = count - count % _BLOCK if kind.itemsize == 2 else count

@@ -112,31 +112,31 @@ def mkldnn_rnn_layer(
     gates = matrix_product(rows, first.T, bias).reshape(steps, batch, KINDS[mode].gates * hidden)
     output, workspace = (empty((steps, batch, size * hidden), input.dtype) for size in (1, KINDS[mode].saved))
     last_cell = empty(cell.shape, input.dtype)
-    places = (output._impl.array, last_cell._impl.array, workspace._impl.array)
+    positions = (output._impl.array, last_cell._impl.array, workspace._impl.array)
     reverse = bool(reverse)
-    if not _run_natively(mode, places, gates, recurrent, state, cell, state_bias, reverse):
-        _run(mode, places, gates, recurrent, state, cell, state_bias, reverse)
+    if not _run_natively(mode, positions, gates, recurrent, state, cell, state_bias, reverse):
+        _run(mode, positions, gates, recurrent, state, cell, state_bias, reverse)
     last = output._impl.array[0 if reverse else -1] if steps else state
     return output, make(last.copy(), input.dtype), last_cell, workspace
 
 
 def _run_natively(
-    mode: int, places: Arrays, gates: np.ndarray, recurrent: np.ndarray, state: np.ndarray, cell: np.ndarray,
+    mode: int, positions: Arrays, gates: np.ndarray, recurrent: np.ndarray, state: np.ndarray, cell: np.ndarray,
     bias: np.ndarray | None, reverse: bool,
 ) -> bool:  # fmt: skip
     if native.kernels is None or gates.dtype != np.float32:
         return False
-    output, last_cell, workspace = places
+    output, last_cell, workspace = positions
     given = workspace if KINDS[mode].saved else None
     cells = (last_cell, cell) if mode == LSTM_MODE else (None, None)
     return native.kernels.recurrent(mode, output, cells[0], given, gates, recurrent, state, cells[1], bias, reverse)
 
 
 def _run(
-    mode: int, places: Arrays, gates: np.ndarray, recurrent: np.ndarray, state: np.ndarray, cell: np.ndarray,
+    mode: int, positions: Arrays, gates: np.ndarray, recurrent: np.ndarray, state: np.ndarray, cell: np.ndarray,
     bias: np.ndarray | None, reverse: bool,
 ) -> None:  # fmt: skip
-    output, last_cell, workspace = places
+    output, last_cell, workspace = positions
     kind, step = KINDS[mode], _STEPS[mode].run
     turned = np.ascontiguousarray(recurrent.T)
     for time in range(len(gates))[:: -1 if reverse else 1]:
@@ -149,7 +149,7 @@ def _run(
 
 
 def _previous(first: np.ndarray, values: np.ndarray, reverse: bool) -> np.ndarray:
-    """For each step, the value before it in the direction of the pass."""
+    """Return for each step the value before it in the direction of the pass."""
     ordered = _in_time(values, reverse)
     return _in_time(np.concatenate([first[None], ordered[:-1]]), reverse)
 
@@ -177,10 +177,10 @@ def _gate_gradients(mode: int, layer: _Layer, grads: tuple, reverse: bool) -> tu
     return into_gates, into_hidden, (state, cell)
 
 
-def _back_natively(mode: int, layer: _Layer, places: Arrays, grad_output: np.ndarray | None, reverse: bool) -> bool:
+def _back_natively(mode: int, layer: _Layer, positions: Arrays, grad_output: np.ndarray | None, reverse: bool) -> bool:
     if native.kernels is None or layer.output.dtype != np.float32:
         return False
-    into_gates, into_hidden, state, cell = places
+    into_gates, into_hidden, state, cell = positions
     carried = {LSTM_MODE: cell, GRU_MODE: np.empty_like(state)}.get(mode)
     recurrent, first, first_cell, output, saved = map(native.contiguous, layer)
     return native.kernels.recurrent_backward(
@@ -190,9 +190,9 @@ def _back_natively(mode: int, layer: _Layer, places: Arrays, grad_output: np.nda
     )  # fmt: skip
 
 
-def _back(mode: int, layer: _Layer, places: Arrays, grad_output: np.ndarray | None, reverse: bool) -> Arrays:
+def _back(mode: int, layer: _Layer, positions: Arrays, grad_output: np.ndarray | None, reverse: bool) -> Arrays:
     kind, step, hidden = KINDS[mode], _STEPS[mode].back, layer.output.shape[2]
-    into_gates, into_hidden, grad_state, grad_cell = places
+    into_gates, into_hidden, grad_state, grad_cell = positions
     before = _previous(layer.state, layer.output, reverse)
     cells = before
     if mode == LSTM_MODE:

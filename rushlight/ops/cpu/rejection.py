@@ -31,11 +31,11 @@ class _Uniform:
         return self
 
     def __next__(self) -> float:
-        place = self._used % _AHEAD
-        if not place:
+        position = self._used % _AHEAD
+        if not position:
             self._block = self._source.uniform64(_AHEAD).tolist()
         self._used += 1
-        return self._block[place]
+        return self._block[position]
 
     def __exit__(self, *exception: object) -> None:
         self._source.set_state(self._before)
@@ -106,7 +106,7 @@ def _binomial(count: float, chance: float, uniform: Iterator[float]) -> float:
 
 
 def _binomial_by_gaps(count: float, chance: float, uniform: Iterator[float]) -> int:
-    """Sums the geometric gaps between successes."""
+    """Sum the geometric gaps between successes."""
     position, successes, log_failure = 0.0, 0, math.log1p(-chance)
     while True:
         u = next(uniform)
@@ -117,7 +117,7 @@ def _binomial_by_gaps(count: float, chance: float, uniform: Iterator[float]) -> 
 
 
 def _stirling_tail(k: float) -> float:
-    """log(k!) minus Stirling's approximation."""
+    """Return log(k!) minus Stirling's approximation."""
     exact = (
         0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
         0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287,

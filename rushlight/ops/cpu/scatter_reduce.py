@@ -23,8 +23,8 @@ def scatter_reduce(self, dim, index, src, reduce, *, include_self=True):
     target, positions = out.reshape(out.shape or (1,)), np.atleast_1d(index._impl.array)
     check_bounds(positions, target.shape[axis], axis, RuntimeError)
     values = np.atleast_1d(operand(src, src.dtype))[tuple(slice(size) for size in positions.shape)]
-    places = _flat_places(target.shape, axis, positions)
-    quietly(_reduce_into, target.reshape(-1), places, values.reshape(-1), reduce, include_self)
+    indices = _flat_places(target.shape, axis, positions)
+    quietly(_reduce_into, target.reshape(-1), indices, values.reshape(-1), reduce, include_self)
     return contiguous(out, self.dtype)
 
 
@@ -34,12 +34,12 @@ def _flat_places(shape: tuple[int, ...], axis: int, positions: np.ndarray) -> np
     return np.ravel_multi_index(np.broadcast_arrays(*along), shape).reshape(-1)
 
 
-def _reduce_into(flat: np.ndarray, places: np.ndarray, values: np.ndarray, reduce: str, include_self: bool) -> None:
+def _reduce_into(flat: np.ndarray, indices: np.ndarray, values: np.ndarray, reduce: str, include_self: bool) -> None:
     if not include_self:
-        flat[places] = _neutral(reduce, flat.dtype)
-    _COMBINE[reduce].at(flat, places, values)
+        flat[indices] = _neutral(reduce, flat.dtype)
+    _COMBINE[reduce].at(flat, indices, values)
     if reduce == "mean":
-        touched, counts = np.unique(places, return_counts=True)
+        touched, counts = np.unique(indices, return_counts=True)
         counts = (counts + include_self).astype(flat.dtype)
         flat[touched] = flat[touched] // counts if flat.dtype.kind in "iu" else flat[touched] / counts
 

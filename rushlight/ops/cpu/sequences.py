@@ -36,7 +36,8 @@ def _emissions(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def _step(before: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
-    """Log-probabilities of arriving at each position from itself, the one before, or the label before a skipped blank."""
+    """Return log-probabilities of arriving at each position: from itself, from the one before, or from the label before a
+    skipped blank."""
     nothing = np.full((len(before), 2), -np.inf, before.dtype)
     shifted = np.concatenate([nothing, before], 1)
     one, two = shifted[:, 1:-1], np.where(may_skip, shifted[:, :-2], -np.inf)
@@ -44,7 +45,8 @@ def _step(before: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
 
 
 def _may_skip(labels: np.ndarray, blank: int) -> np.ndarray:
-    """Return whether a position can follow the one two before: its label must be no blank and differ from the label there."""
+    """Return whether a position can follow the position two before it: its label must be no blank and differ from the label
+    there."""
     allowed = np.zeros(labels.shape, np.bool_)
     allowed[:, 2:] = (labels[:, 2:] != labels[:, :-2]) & (labels[:, 2:] != blank)
     allowed[:, ::2] = False
@@ -87,9 +89,9 @@ def _backward(emissions: np.ndarray, may_skip: np.ndarray, steps: np.ndarray, le
     """(time, batch, positions): the log-probability of all paths from a position at a time to the end, including its own
     emission."""
     beta = np.full(emissions.shape, -np.inf, emissions.dtype)
-    places = np.arange(emissions.shape[2])
-    final = (places == 2 * lengths[:, None]) | (places == 2 * lengths[:, None] - 1)
-    # Seen from the end: a position can jump to the one two ahead if that may skip.
+    positions = np.arange(emissions.shape[2])
+    final = (positions == 2 * lengths[:, None]) | (positions == 2 * lengths[:, None] - 1)
+    # In reversed order, a position can be followed by the one two ahead of it if that one may skip.
     onward = np.zeros_like(may_skip)
     onward[:, : max(may_skip.shape[1] - 2, 0)] = may_skip[:, 2:]
     following = np.full(emissions.shape[1:], -np.inf, emissions.dtype)

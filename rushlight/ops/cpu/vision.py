@@ -21,8 +21,8 @@ from rushlight.ops.cpu.results import contiguous
 from rushlight.ops.meta.vision import check_nms, check_regions, check_rois, position_sensitive_channels
 from rushlight.ops.registry import cpu
 
-_MAX_SAMPLES = 1 << 20  # samples along one side of a region
-_MAX_BOXES, _MAX_PAIRS = 128, 1 << 20  # the maximum of boxes, and of pairs of boxes, compared in one step
+_MAX_SAMPLES = 1 << 20  # limit on samples along one side of a region
+_MAX_BOXES, _MAX_PAIRS = 128, 1 << 20  # limits on boxes, and on pairs of boxes, that are compared in one step
 Span = tuple[slice, np.ndarray]
 """The rows (or columns) of an image that a region meets, and their weights, [pooled, rows]."""
 
@@ -31,7 +31,8 @@ Span = tuple[slice, np.ndarray]
 def nms(dets, scores, iou_threshold):
     check_nms(dets, scores)
     boxes, values = operand(dets, dets.dtype), operand(scores, scores.dtype)
-    order = np.argsort(np.where(np.isnan(values), -np.inf, -values), kind="stable")  # NaN is greatest, as in sorting
+    # NaN counts as the greatest score, as in sorting
+    order = np.argsort(np.where(np.isnan(values), -np.inf, -values), kind="stable")
     sides = np.ascontiguousarray(boxes[order].T)
     kept = np.empty(len(order), np.int64)
     count = -1 if native.kernels is None else native.kernels.nms(kept, sides, iou_threshold)
@@ -39,7 +40,8 @@ def nms(dets, scores, iou_threshold):
 
 
 def _suppress(sides: np.ndarray, iou_threshold: float) -> np.ndarray:
-    """Non-maximum suppression: the indices of boxes, [x1 y1 x2 y2, by falling score], that no earlier kept box overlaps."""
+    """Return the boxes kept by non-maximum suppression: the indices of boxes, [x1 y1 x2 y2, by falling score], that no earlier
+    kept box overlaps."""
     left = np.arange(sides.shape[1])
     kept: list[int] = []
     while left.size:
@@ -69,7 +71,7 @@ def _intersection_over_union(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _regions(name: str, rois: np.ndarray, images: int, rows: Callable, columns: Callable) -> Iterator[tuple]:
-    """For each region: the number of its image, and the results of `rows` and `columns` for its sides (low, high)."""
+    """Yield for each region the number of its image, and the results of `rows` and `columns` for its sides (low, high)."""
     for image, x1, y1, x2, y2 in rois:
         if not 0 <= image < images:
             raise RuntimeError(f"{name}: a region is of image {image:g}, and the batch has {images}")
@@ -241,7 +243,7 @@ def ps_roi_align_backward(
 
 @cpu("torchvision::ps_roi_pool")
 def ps_roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
-    # Regions that reach past the image are cut before its last row and column here, but after them in the derivative.
+    # Here, regions that reach past the image are cut before its last row and column; in the derivative, after them.
     spans = _ps_pool_spans(spatial_scale, pooled_height, pooled_width, 1)
     return _position_sensitive("ps_roi_pool", input, rois, pooled_height, pooled_width, spans)
 
@@ -274,7 +276,7 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
     images, boxes = operand(input, input.dtype), operand(rois, rois.dtype)
     height, width = images.shape[2:]
     out = np.zeros((len(boxes), images.shape[1], pooled_height, pooled_width), images.dtype)
-    places = np.full(out.shape, -1, np.int32)
+    positions = np.full(out.shape, -1, np.int32)
     spans = _split_span(spatial_scale, pooled_height, height), _split_span(spatial_scale, pooled_width, width)
     for index, (image, rows, columns) in enumerate(_regions("roi_pool", boxes, len(images), *spans)):
         for (row, (top, bottom)), (column, (left, right)) in product(enumerate(rows), enumerate(columns)):
@@ -283,8 +285,8 @@ def roi_pool(input, rois, spatial_scale, pooled_height, pooled_width):
                 where = part.argmax(1)
                 out[index, :, row, column] = part[np.arange(len(part)), where]
                 below, beside = np.divmod(where, right - left)
-                places[index, :, row, column] = (below + top) * width + beside + left
-    return contiguous(out, input.dtype), contiguous(places, int32)
+                positions[index, :, row, column] = (below + top) * width + beside + left
+    return contiguous(out, input.dtype), contiguous(positions, int32)
 
 
 @cpu("torchvision::_roi_pool_backward")
@@ -292,13 +294,13 @@ def roi_pool_backward(
     grad, rois, argmax, spatial_scale, pooled_height, pooled_width, batch_size, channels, height, width
 ):
     check_rois("_roi_pool_backward", rois, pooled_height, pooled_width)
-    grads, places = operand(grad, grad.dtype), argmax._impl.array
-    if places.shape != grads.shape or (places.size and not -1 <= places.min() <= places.max() < height * width):
+    grads, positions = operand(grad, grad.dtype), argmax._impl.array
+    if positions.shape != grads.shape or (positions.size and not -1 <= positions.min() <= positions.max() < height * width):
         raise RuntimeError("_roi_pool_backward: expected argmax to hold a place in the image for each element of grad, or -1")
     image = operand(rois, rois.dtype)[:, 0].astype(np.int64)
     if image.size and not 0 <= image.min() <= image.max() < batch_size:
         raise RuntimeError(f"_roi_pool_backward: a region is of an image outside the batch of {batch_size}")
     out = np.zeros((batch_size, channels, height * width), grads.dtype)
-    region, channel, _, _ = found = np.nonzero(places >= 0)
-    np.add.at(out, (image[region], channel, places[found]), grads[found])
+    region, channel, _, _ = found = np.nonzero(positions >= 0)
+    np.add.at(out, (image[region], channel, positions[found]), grads[found])
     return contiguous(out.reshape(batch_size, channels, height, width), grad.dtype)

@@ -46,14 +46,14 @@ def pooled_sizes(self: Tensor, output_size: Sequence[int], name: str) -> tuple[i
 def longest_window(inputs: int, outputs: int) -> int:
     """Return the number of elements in the longest window; the shortest has the same number or one less."""
     each, rest = (0, inputs) if inputs < outputs else divmod(inputs, outputs)
-    # Window starts are multiples of the common divisor, over `outputs`. Symbolic sizes are only compared as bools, to guard
-    # less.
+    # Window starts are multiples of the common divisor, over `outputs`. Symbolic sizes are compared as bools, which adds fewer
+    # guards.
     return each + bool(rest > 0) + bool(rest > _common_divisor(inputs, outputs))
 
 
 def _common_divisor(one: int, other: int) -> int:
-    """Return the greatest common divisor. A symbolic size is reduced modulo a number, which guards only the remainder; of two
-    symbolic sizes, `other` is specialised."""
+    """Return the greatest common divisor. A symbolic size is reduced modulo a number, which adds a guard on the remainder only;
+    of two symbolic sizes, `other` is specialised."""
     if type(one) is int and type(other) is not int:
         one, other = other, one
     other = int(other)
@@ -74,7 +74,7 @@ def adaptive_max_pool2d(self, output_size):
 
 
 def check_backward(grad_output: Tensor, self: Tensor, name: str) -> None:
-    """RuntimeError unless the gradient is that of some adaptive pool of an image."""
+    """Raise RuntimeError unless the gradient is that of some adaptive pool of an image."""
     lead = grad_output._impl.sizes[:-2]
     if grad_output.dim() not in (3, 4) or lead != self._impl.sizes[:-2] or grad_output.dtype is not self.dtype:
         raise RuntimeError(
@@ -96,7 +96,7 @@ def adaptive_max_pool2d_backward(grad_output, self, indices):
 
 
 def check_max_backward(grad_output: Tensor, self: Tensor, indices: Tensor) -> None:
-    """RuntimeError unless the gradient fits an adaptive pool of the image, with an index for each of its elements."""
+    """Raise RuntimeError unless the gradient fits an adaptive pool of the image, with an index for each of its elements."""
     name = "adaptive_max_pool2d_backward"
     check_backward(grad_output, self, name)
     if indices.dtype is not int64 or indices._impl.sizes != grad_output._impl.sizes:

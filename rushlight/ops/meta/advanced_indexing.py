@@ -17,7 +17,7 @@ MASKS = ("bool", "uint8")
 
 
 def check_index_dtypes(self: Tensor, indices: Sequence[Tensor | None]) -> None:
-    """IndexError for an index that is neither integer nor mask, or when there are too many."""
+    """Raise IndexError for an index that is neither integer nor mask, or when there are too many."""
     taken = 0
     for index in indices:
         if index is None:
@@ -87,7 +87,7 @@ def _check_not_empty(shape: tuple[int, ...], indexed: list[int], positions: list
 
 
 def check_index_put(self: Tensor, values: Tensor, sizes: tuple[int, ...]) -> None:
-    """RuntimeError unless `values` has the dtype of `self` and broadcasts to the indexed `sizes`."""
+    """Raise RuntimeError unless `values` has the dtype of `self` and broadcasts to the indexed `sizes`."""
     if self.dtype is not values.dtype:
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {self.dtype.scalar_name} for the destination and "

@@ -11,19 +11,19 @@ from rushlight.ops.registry import meta
 
 
 def check_real(name: str, kind: dtype, floating: bool = False) -> None:
-    """NotImplementedError for complex numbers and, where `floating`, for integers."""
+    """Raise NotImplementedError for complex numbers and, where `floating`, for integers."""
     if kind.is_complex or (floating and kind.is_integral):
         raise not_implemented(f"{name}_cpu", kind)
 
 
 def check_integers(name: str, kind: dtype) -> None:
-    """NotImplementedError unless `kind` is an integer type (not bool)."""
+    """Raise NotImplementedError unless `kind` is an integer type (not bool)."""
     if not kind.is_integral or kind is bool_:
         raise not_implemented(f"{name.partition('.')[0]}_cpu", kind)
 
 
 def check_frexp(self: Tensor) -> None:
-    """RuntimeError unless the tensor is floating point."""
+    """Raise RuntimeError unless the tensor is floating point."""
     if not self.dtype.is_floating_point:
         raise RuntimeError(f"torch.frexp() only supports floating-point dtypes, but got a tensor of {self.dtype}")
 

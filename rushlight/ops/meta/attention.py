@@ -24,7 +24,7 @@ def default_scale(width: int) -> float:
 def check_attention(
     query: Tensor, key: Tensor, value: Tensor, dropout_p: float, is_causal: bool, attn_mask: Tensor | None
 ) -> None:
-    """RuntimeError unless query (B, H, L, E), key (B, H, S, E), value (B, H, S, E) and the mask fit together."""
+    """Raise RuntimeError unless query (B, H, L, E), key (B, H, S, E), value (B, H, S, E) and the mask fit together."""
     for role, tensor in (("query", query), ("key", key), ("value", value)):
         if tensor.dim() != 4:
             raise RuntimeError(f"{NAME}: expected {role} of 4 dimensions, but got shape {list(tensor.shape)}")

@@ -25,12 +25,12 @@ def check_byte_layer(
             f"channels / {groups}), got {list(x.sizes)} and {list(w.sizes)}"
         )
     sizes = []
-    for place in range(2):
-        reach = dilation[place] * (w.sizes[1 + place] - 1) + 1
-        room = x.sizes[1 + place] + 2 * padding[place] - reach
+    for position in range(2):
+        reach = dilation[position] * (w.sizes[1 + position] - 1) + 1
+        room = x.sizes[1 + position] + 2 * padding[position] - reach
         if room < 0:
             raise RuntimeError(f"byte_layer: a kernel that reaches over {reach} elements is larger than the padded input")
-        sizes.append(room // stride[place] + 1)
+        sizes.append(room // stride[position] + 1)
     return x.sizes[0], *sizes, w.sizes[0]
 
 

@@ -17,19 +17,19 @@ def not_implemented(name: str, kind: dtype) -> NotImplementedError:
 
 
 def require_floating(name: str, tensor: Tensor) -> None:
-    """NotImplementedError unless the tensor's dtype is a (real) floating one."""
+    """Raise NotImplementedError unless the tensor's dtype is a (real) floating one."""
     if not tensor.dtype.is_floating_point:
         raise not_implemented(name, tensor.dtype)
 
 
 def require_index(name: str, index: Tensor) -> None:
-    """RuntimeError unless `index` is int32 or int64, or empty."""
+    """Raise RuntimeError unless `index` is int32 or int64, or empty."""
     if index.dtype not in (int32, int64) and index.numel():
         raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index, but got {index.dtype}")
 
 
 def require_same_dtype(name: str, expected: dtype, **others: Tensor | None) -> None:
-    """RuntimeError unless every given tensor has the dtype `expected`."""
+    """Raise RuntimeError unless every given tensor has the dtype `expected`."""
     for role, tensor in others.items():
         if tensor is not None and tensor.dtype is not expected:
             raise RuntimeError(
@@ -38,7 +38,7 @@ def require_same_dtype(name: str, expected: dtype, **others: Tensor | None) -> N
 
 
 def check_writable(self: Tensor, name: str) -> None:
-    """RuntimeError when several indices of `self` refer to one element."""
+    """Raise RuntimeError if several indices of `self` refer to one element."""
     impl = self._impl
     if 0 in impl.strides and has_internal_overlap(impl.sizes, impl.strides):
         raise RuntimeError(
@@ -48,7 +48,7 @@ def check_writable(self: Tensor, name: str) -> None:
 
 
 def shared_memory(first: TensorImpl, second: TensorImpl) -> str:
-    """How two tensors' memory overlaps: "" for no or unknown overlap, "fully" for the same elements in order, "partly"
+    """Return how two tensors' memory overlaps: "" for no or unknown overlap, "fully" for the same elements in order, "partly"
     otherwise.
 
     Only dense tensors are compared; for others the overlap would take a search.
@@ -66,7 +66,7 @@ def shared_memory(first: TensorImpl, second: TensorImpl) -> str:
 
 
 def check_operands(self: Tensor, name: str, operands: Iterable[object], reads_later: bool = False) -> None:
-    """RuntimeError when a tensor among `operands` overlaps `self`, to which operator `name` writes while it reads them.
+    """Raise RuntimeError if a tensor among `operands` overlaps `self`, to which operator `name` writes while it reads them.
 
     A full overlap is fine, unless the operator reads elements after it wrote others (`reads_later`).
     """
@@ -107,5 +107,5 @@ def is_channels_last(tensor: Tensor) -> bool:
 
 
 def kept_format_strides(sizes: tuple[int, ...], *tensors: Tensor) -> tuple[int, ...] | None:
-    """Channels-last strides when one of `tensors` is channels-last, else None for row-major."""
+    """Return channels-last strides if one of `tensors` is channels-last, else None for row-major."""
     return channels_last_strides(sizes) if any(is_channels_last(tensor) for tensor in tensors) else None

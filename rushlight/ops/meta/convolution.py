@@ -136,7 +136,7 @@ def convolution(input, weight, bias, stride, padding, dilation, transposed, outp
 
 
 def check_convolution_backward(grad_output: Tensor, input: Tensor, weight: Tensor, geometry: Geometry) -> None:
-    """RuntimeError unless the gradient has the output's shape."""
+    """Raise RuntimeError unless the gradient has the output's shape."""
     sizes = check_convolution(input, weight, None, geometry)
     if grad_output._impl.sizes != sizes:
         raise RuntimeError(

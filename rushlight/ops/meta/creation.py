@@ -80,12 +80,12 @@ def arange_length(start, end, step) -> int:
 
 
 def arange_dtype(values, given: dtype | None) -> dtype:
-    """int64 for ints, the default dtype when a float is among them."""
+    """Return int64 for ints, the default dtype if a float is among them."""
     return given or (get_default_dtype() if any(isinstance(value, float) for value in values) else int64)
 
 
 def arange_numbers(values, kind: dtype) -> list:
-    """Start, end and step as `arange` uses them: truncated to integers for int64."""
+    """Return start, end and step as `arange` uses them: truncated to integers for int64."""
     return [int(value) if kind is int64 and isinstance(value, float) and math.isfinite(value) else value for value in values]
 
 

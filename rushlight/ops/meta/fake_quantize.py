@@ -20,7 +20,7 @@ def _check_input(name: str, self: Tensor, quant_min: int, quant_max: int) -> Non
 
 
 def check_zero_point(zero_point: int, quant_min: int, quant_max: int) -> None:
-    """RuntimeError unless the zero point is within the integers' range."""
+    """Raise RuntimeError unless the zero point is within the integers' range."""
     if not quant_min <= zero_point <= quant_max:
         raise RuntimeError(
             f"`zero_point` must be between `quant_min` and `quant_max`: got {zero_point}, {quant_min} and {quant_max}"
@@ -28,7 +28,7 @@ def check_zero_point(zero_point: int, quant_min: int, quant_max: int) -> None:
 
 
 def check_per_tensor(self: Tensor, quant_min: int, quant_max: int, *numbers: Tensor) -> None:
-    """RuntimeError unless dtype and range are valid, and each of `numbers` has one element."""
+    """Raise RuntimeError unless dtype and range are valid, and each of `numbers` has one element."""
     _check_input("fake_quantize_tensor_cachemask_kernel", self, quant_min, quant_max)
     for each in numbers:
         if each.numel() != 1:
@@ -38,7 +38,7 @@ def check_per_tensor(self: Tensor, quant_min: int, quant_max: int, *numbers: Ten
 
 
 def check_per_channel(self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int) -> None:
-    """RuntimeError unless there is a scale and a zero point for each index of dimension `axis`."""
+    """Raise RuntimeError unless there is a scale and a zero point for each index of dimension `axis`."""
     _check_input("fake_quantize_channel_cachemask_cpu", self, quant_min, quant_max)
     if scale.dtype is not float32:
         raise RuntimeError(f"Scale must be Float, found {scale.dtype}")
@@ -62,7 +62,7 @@ def check_per_channel(self: Tensor, scale: Tensor, zero_point: Tensor, axis: int
 
 
 def check_learnable(self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: int, quant_max: int) -> None:
-    """RuntimeError unless scale and zero point are floats, and the integers' range includes 0."""
+    """Raise RuntimeError unless scale and zero point are floats, and the integers' range includes 0."""
     _check_input("fake_quantize_learnable", self, quant_min, quant_max)
     if scale.dtype is not float32 or zero_point.dtype is not float32:
         raise RuntimeError(f"Scale and zero-point must be Float, found {scale.dtype} and {zero_point.dtype}")
@@ -71,7 +71,7 @@ def check_learnable(self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: 
 
 
 def check_observed(self: Tensor, ch_axis: int, per_row: bool) -> None:
-    """RuntimeError unless an observer can track the input's range, per index of `ch_axis` if `per_row`."""
+    """Raise RuntimeError unless an observer can track the input's range, per index of `ch_axis` if `per_row`."""
     if self.dtype is not float32:
         raise RuntimeError(f"fused_moving_avg_obs_fake_quant: expected a float32 input, got {self.dtype}")
     if per_row and not 0 <= ch_axis < self.dim():

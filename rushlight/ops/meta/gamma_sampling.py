@@ -10,7 +10,7 @@ from rushlight.ops.registry import meta
 
 
 def check_floating(name: str, *tensors: Tensor) -> None:
-    """NotImplementedError unless the tensors are real floating point."""
+    """Raise NotImplementedError unless the tensors are real floating point."""
     for tensor in tensors:
         if not tensor.dtype.is_floating_point:
             raise not_implemented(name, tensor.dtype)

@@ -152,7 +152,7 @@ def check_embedding(weight: Tensor, indices: Tensor) -> tuple[int, ...]:
 
 
 def require_embedding_indices(indices: Tensor, name: str) -> None:
-    """RuntimeError unless the indices are int32 or int64."""
+    """Raise RuntimeError unless the indices are int32 or int64."""
     if indices.dtype.name not in ("int32", "int64"):
         raise RuntimeError(
             "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "

@@ -20,7 +20,7 @@ def column_major(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def check_inexact(name: str, tensor: Tensor, low_precision: bool = False, kernel: str = "") -> None:
-    """RuntimeError unless the dtype is floating or complex, with 16-bit floats only if `low_precision`.
+    """Raise RuntimeError unless the dtype is floating or complex, with 16-bit floats only if `low_precision`.
 
     With `kernel`, a 16-bit float raises NotImplementedError in the name of this kernel.
     """
@@ -59,7 +59,7 @@ def check_square_inexact(name: str, tensor: Tensor, role: str = "A", kernel: str
 
 
 def check_same_dtype(name: str, a: Tensor, b: Tensor, roles: tuple[str, str] = ("A", "B")) -> None:
-    """RuntimeError unless both dtypes are one."""
+    """Raise RuntimeError unless both dtypes are one."""
     if a.dtype is not b.dtype:
         raise RuntimeError(
             f"{name}: Expected {roles[0]} and {roles[1]} to have the same dtype, but found {roles[0]} of type "
@@ -68,7 +68,7 @@ def check_same_dtype(name: str, a: Tensor, b: Tensor, roles: tuple[str, str] = (
 
 
 def check_sides(name: str, a: Sequence[int], b: Sequence[int], left: bool) -> None:
-    """RuntimeError unless matrices of sizes `a` and `b` fit into AX = B (`left`) or XA = B."""
+    """Raise RuntimeError unless matrices of sizes `a` and `b` fit into AX = B (`left`) or XA = B."""
     if a[-2] != (b[-2] if left else b[-1]):
         equation = "AX = B" if left else "XA = B"
         raise RuntimeError(
@@ -106,7 +106,7 @@ def empty_matrices(sizes: Sequence[int], element_type: dtype) -> Tensor:
 
 
 def check_dim_pair(name: str, dims: Sequence[int], rank: int) -> None:
-    """RuntimeError unless `dims` are two different dimensions."""
+    """Raise RuntimeError unless `dims` are two different dimensions."""
     if len(dims) != 2:
         raise RuntimeError(f"{name}: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
     if rank and dims[0] % rank == dims[1] % rank:

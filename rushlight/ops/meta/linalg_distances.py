@@ -27,7 +27,7 @@ def cdist_sizes(x1: Tensor, x2: Tensor, p: float) -> tuple[tuple[int, ...], tupl
 
 
 def check_shapes(name: str, sizes: tuple[int, ...], **given: Tensor) -> None:
-    """RuntimeError unless each given tensor expands to `sizes`."""
+    """Raise RuntimeError unless each given tensor expands to `sizes`."""
     for role, tensor in given.items():
         shape = tensor._impl.sizes
         if len(shape) > len(sizes) or broadcast_shapes(shape, sizes) != sizes:

@@ -80,7 +80,7 @@ def check_lstsq(self: Tensor, b: Tensor, driver: str | None) -> tuple[tuple[int,
 
 
 def check_tolerance(tolerance: Tensor | None, name: str, role: str) -> None:
-    """RuntimeError for a complex tolerance."""
+    """Raise RuntimeError for a complex tolerance."""
     if tolerance is not None and tolerance.dtype.is_complex:
         raise RuntimeError(f"{name}: {role} tensor of complex type is not supported. Got {tolerance.dtype.scalar_name}")
 

@@ -127,7 +127,7 @@ def batch_norm_backward(
 
 
 def check_dropout(input: Tensor, p: float) -> None:
-    """RuntimeError unless `p` is a probability."""
+    """Raise RuntimeError unless `p` is a probability."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     require_floating("native_dropout", input)

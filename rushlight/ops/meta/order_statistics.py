@@ -13,7 +13,7 @@ from rushlight.ops.registry import meta
 
 
 def check_median(self: Tensor, name: str) -> None:
-    """NotImplementedError for complex tensors and bool, which have no ranks."""
+    """Raise NotImplementedError for complex tensors and bool, which have no ranks."""
     if self.dtype.is_complex or self.dtype is bool_:
         raise not_implemented(f"{name}_cpu", self.dtype)
 

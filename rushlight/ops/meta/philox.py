@@ -10,7 +10,7 @@ from rushlight.ops.registry import meta
 
 
 def check_stream(name: str, seed: Tensor, offset: int) -> None:
-    """RuntimeError unless `seed` is one int64 and `offset` is a valid stream number."""
+    """Raise RuntimeError unless `seed` is one int64 and `offset` is a valid stream number."""
     if seed.dtype is not int64 or seed.numel() != 1:
         raise RuntimeError(f"{name} expects a seed of one int64, got {seed.dtype} of size {list(seed.shape)}")
     if not 0 <= offset < 1 << 32:

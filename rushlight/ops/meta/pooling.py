@@ -117,7 +117,7 @@ def max_pool2d(self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=Fa
 
 
 def check_pool_backward(grad_output: Tensor, self: Tensor, windows: tuple[Window, Window], name: str) -> None:
-    """RuntimeError unless the gradient has the output's shape."""
+    """Raise RuntimeError unless the gradient has the output's shape."""
     sizes = pooled_sizes(self, windows)
     if grad_output._impl.sizes != sizes:
         raise RuntimeError(f"{name}: expected grad_output of shape {list(sizes)}, but got {list(grad_output.shape)}")
@@ -133,13 +133,13 @@ def max_pool2d_backward(grad_output, self, kernel_size, stride, padding, dilatio
 
 
 def check_divisor(divisor_override: int | None) -> None:
-    """RuntimeError for a divisor of zero."""
+    """Raise RuntimeError for a divisor of zero."""
     if divisor_override == 0:
         raise RuntimeError("avg_pool2d: divisor must be not zero")
 
 
 def require_poolable(name: str, tensor: Tensor) -> None:
-    """NotImplementedError unless average pooling supports the dtype: floating ones, and int64."""
+    """Raise NotImplementedError unless average pooling supports the dtype: floating ones, and int64."""
     if not tensor.dtype.is_floating_point and tensor.dtype is not int64:
         raise not_implemented(name, tensor.dtype)
 

@@ -31,11 +31,11 @@ def check_weight_int8pack_mm(self: Tensor, mat2: Tensor, scales: Tensor) -> tupl
 def check_int_mm(self: Tensor, mat2: Tensor) -> tuple[int, int]:
     """Return the shape of a product of int8 matrices; RuntimeError when sizes or dtypes do not fit."""
     a, b = self._impl, mat2._impl
-    for place, impl in (("self", a), ("mat2", b)):
+    for position, impl in (("self", a), ("mat2", b)):
         if len(impl.sizes) != 2:
-            raise RuntimeError(f"Expected {place} to be of dimension 2 but got {len(impl.sizes)}")
+            raise RuntimeError(f"Expected {position} to be of dimension 2 but got {len(impl.sizes)}")
         if impl.dtype is not int8:
-            raise RuntimeError(f"Expected {place} dtype to be of type int8 but got {impl.dtype}")
+            raise RuntimeError(f"Expected {position} dtype to be of type int8 but got {impl.dtype}")
     if a.sizes[1] != b.sizes[0]:
         raise RuntimeError(f"_int_mm: self.size(1) needs to match mat2.size(0) but got {a.sizes[1]} and {b.sizes[0]}")
     return a.sizes[0], b.sizes[1]
@@ -109,7 +109,7 @@ def check_dyn_quant_pack(
 
 
 def check_blocks_of(name: str, block_size: int, in_features: int) -> None:
-    """RuntimeError unless the blocks divide a row."""
+    """Raise RuntimeError unless the blocks divide a row."""
     if block_size <= 0 or in_features <= 0 or in_features % block_size or block_size % 2:
         raise RuntimeError(f"{name}: blocks of {block_size} elements do not fill rows of {in_features}")
 

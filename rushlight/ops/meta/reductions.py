@@ -17,7 +17,7 @@ def sum_dtype(self: Tensor, given: dtype | None) -> dtype:
 
 
 def check_extremum(self: Tensor, dim: Sequence[int] | int, name: str) -> None:
-    """IndexError for an empty reduction over `dim` (all when empty); NotImplementedError for complex numbers."""
+    """Raise IndexError for an empty reduction over `dim` (all when empty); NotImplementedError for complex numbers."""
     if self.dtype.is_complex:
         raise not_implemented(f"{name}_cpu", self.dtype)
     sizes = self._impl.sizes
@@ -51,7 +51,7 @@ def quantifier(self, dim=None, keepdim=False):
 
 
 def check_position(self: Tensor, name: str) -> None:
-    """RuntimeError for complex numbers and bool, which have no argmax."""
+    """Raise RuntimeError for complex numbers and bool, which have no argmax."""
     if self.dtype.is_complex or self.dtype is bool_:
         raise RuntimeError(f"{name}(): does not support {'bool' if self.dtype is bool_ else 'complex'} input")
 

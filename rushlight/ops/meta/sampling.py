@@ -11,14 +11,14 @@ from rushlight.ops.registry import meta
 
 
 def check_cauchy(self: Tensor, median: float, sigma: float) -> None:
-    """RuntimeError unless sigma is positive, and for integers and complex numbers."""
+    """Raise RuntimeError unless sigma is positive, and for integers and complex numbers."""
     if not sigma > 0:
         raise RuntimeError(f"cauchy_ expects sigma > 0.0, but found sigma={sigma:g}")
     _check_continuous(self, "Cauchy")
 
 
 def check_exponential(self: Tensor, lambd: float) -> None:
-    """RuntimeError unless lambd is positive, and for integers and complex numbers."""
+    """Raise RuntimeError unless lambd is positive, and for integers and complex numbers."""
     if not lambd > 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd:g}")
     _check_continuous(self, "Exponential")
@@ -33,7 +33,7 @@ def _check_continuous(self: Tensor, name: str) -> None:
 
 
 def check_geometric(self: Tensor, p: float) -> None:
-    """RuntimeError unless 0 < p < 1; NotImplementedError for bool and complex numbers."""
+    """Raise RuntimeError unless 0 < p < 1; NotImplementedError for bool and complex numbers."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p:g}")
     if self.dtype is bool_ or self.dtype.is_complex:
@@ -41,7 +41,7 @@ def check_geometric(self: Tensor, p: float) -> None:
 
 
 def check_log_normal(self: Tensor, std: float) -> None:
-    """RuntimeError unless std is positive; NotImplementedError for integers and complex numbers."""
+    """Raise RuntimeError unless std is positive; NotImplementedError for integers and complex numbers."""
     if not std > 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
     if not self.dtype.is_floating_point:
@@ -67,7 +67,7 @@ def check_multinomial(self: Tensor, num_samples: int, replacement: bool) -> tupl
 
 
 def check_bernoulli(self: Tensor, p: Tensor) -> None:
-    """RuntimeError unless the probabilities broadcast to the shape of `self`; NotImplementedError for integers."""
+    """Raise RuntimeError unless the probabilities broadcast to the shape of `self`; NotImplementedError for integers."""
     check_writable(self, "bernoulli_")
     if not p.dtype.is_floating_point:
         raise not_implemented("bernoulli_tensor_cpu_p_", p.dtype)

@@ -12,7 +12,7 @@ ERRORS = {kind.__name__: kind for kind in (RuntimeError, IndexError, ValueError)
 
 
 def check_condition(self: Tensor, holds: Tensor, error: str) -> None:
-    """RuntimeError unless `holds` is a bool tensor that expands to the values' sizes, and the error is known."""
+    """Raise RuntimeError unless `holds` is a bool tensor that expands to the values' sizes, and the error is known."""
     if holds.dtype is not bool_ or tuple(broadcast_shapes(self.shape, holds.shape)) != tuple(self.shape):
         raise RuntimeError(
             f"_checked: expected bools for values of shape {list(self.shape)}, got {holds.dtype} of shape {list(holds.shape)}"

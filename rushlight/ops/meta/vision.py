@@ -15,7 +15,7 @@ from rushlight.ops.registry import meta
 
 
 def check_nms(dets: Tensor, scores: Tensor) -> None:
-    """RuntimeError unless there are boxes [N, 4] and scores [N] of one dtype."""
+    """Raise RuntimeError unless there are boxes [N, 4] and scores [N] of one dtype."""
     if dets.dim() != 2 or dets.shape[1] != 4:
         raise RuntimeError(f"boxes should be a 2d tensor with 4 elements in dimension 1, got shape {list(dets.shape)}")
     if scores.dim() != 1:
@@ -36,7 +36,7 @@ def nms(dets, scores, iou_threshold):
 
 
 def check_rotated(boxes1: Tensor, boxes2: Tensor) -> None:
-    """RuntimeError unless both are boxes [N, 5] of one floating dtype: centre, sizes, and degrees counter-clockwise."""
+    """Raise RuntimeError unless both are boxes [N, 5] of one floating dtype: centre, sizes, and degrees counter-clockwise."""
     for boxes in (boxes1, boxes2):
         if boxes.dim() != 2 or boxes.shape[1] != 5:
             raise RuntimeError(f"box_iou_rotated: expected boxes of shape [N, 5], but got {list(boxes.shape)}")
@@ -51,7 +51,7 @@ def box_iou_rotated(boxes1, boxes2):
 
 
 def check_regions(name: str, input: Tensor, rois: Tensor, height: int, width: int) -> None:
-    """RuntimeError unless images, regions and the size of the result fit together."""
+    """Raise RuntimeError unless images, regions and the size of the result fit together."""
     if input.dim() != 4:
         raise RuntimeError(f"{name}: expected input of 4 dimensions, but got shape {list(input.shape)}")
     require_floating(name, input)
@@ -60,7 +60,7 @@ def check_regions(name: str, input: Tensor, rois: Tensor, height: int, width: in
 
 
 def check_rois(name: str, rois: Tensor, height: int, width: int) -> None:
-    """RuntimeError unless regions are [K, 5] and the result is not empty."""
+    """Raise RuntimeError unless regions are [K, 5] and the result is not empty."""
     if rois.dim() != 2 or rois.shape[1] != 5:
         raise RuntimeError(f"{name}: Tensor rois should have shape as Tensor[K, 5], but got shape {list(rois.shape)}")
     if height <= 0 or width <= 0:

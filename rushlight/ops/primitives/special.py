@@ -64,5 +64,5 @@ define_inplace(line.partition("(")[0] for line in WITH_INPLACE.split("\n") if li
 
 
 def names_of(group: str) -> list[str]:
-    """The operators of a group of schemas, one schema a line."""
+    """Return the operators of a group of schemas, which has one schema a line."""
     return [line.partition("(")[0] for line in group.split("\n") if line]

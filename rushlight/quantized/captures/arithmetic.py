@@ -114,8 +114,8 @@ def _look_up(op: Callable, self: CapturedQuantized, *args: object, **kwargs: obj
     with SuspendModes():
         every = make_quantized(np.arange(low, high + 1).astype(self.dtype.numpy), self.dtype, self.quantizer)
         table = op(every, *args, **kwargs)
-    places = self.integers.to(int64) - low if low else self.integers.to(int64)
-    return CapturedQuantized(aten.index(constant(table._impl.array), [places]), self.dtype, one_scale(table))
+    positions = self.integers.to(int64) - low if low else self.integers.to(int64)
+    return CapturedQuantized(aten.index(constant(table._impl.array), [positions]), self.dtype, one_scale(table))
 
 
 def _register_table_lookup(name: str) -> None:

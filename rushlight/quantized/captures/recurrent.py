@@ -63,8 +63,8 @@ def _run_layers(
     for layer in range(layers):
         outputs = []
         for direction in range(directions):
-            place = layer * directions + direction
-            output, final = _run_direction(x, tuple(each[place] for each in states), cells[place], step, direction == 1)
+            position = layer * directions + direction
+            output, final = _run_direction(x, tuple(each[position] for each in states), cells[position], step, direction == 1)
             outputs.append(output)
             finals.append(final)
         x = aten.cat(outputs, -1) if directions > 1 else outputs[0]

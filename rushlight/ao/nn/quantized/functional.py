@@ -35,7 +35,7 @@ def avg_pool2d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`F.avg_pool2d` of a quantized tensor; the result keeps its scale."""
+    """Return `F.avg_pool2d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "avg_pool2d")
     return F.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
@@ -44,19 +44,19 @@ def avg_pool3d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`F.avg_pool3d` of a quantized tensor; the result keeps its scale."""
+    """Return `F.avg_pool3d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "avg_pool3d")
     return F.avg_pool3d(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
-    """`F.adaptive_avg_pool2d` of a quantized tensor; the result keeps its scale."""
+    """Return `F.adaptive_avg_pool2d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "functional.adaptive_avg_pool2d")
     return F.adaptive_avg_pool2d(input, output_size)
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
-    """`F.adaptive_avg_pool3d` of a quantized tensor; the result keeps its scale."""
+    """Return `F.adaptive_avg_pool3d` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "functional.adaptive_avg_pool3d")
     return F.adaptive_avg_pool3d(input, output_size)
 
@@ -65,7 +65,7 @@ def max_pool1d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`F.max_pool1d` of a quantized tensor. NotImplementedError for indices."""
+    """Return `F.max_pool1d` of a quantized tensor. NotImplementedError for indices."""
     if return_indices:
         raise NotImplementedError("return_indices is not yet implemented!")
     return F.max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -75,7 +75,7 @@ def max_pool2d(
     input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1,
     ceil_mode: bool = False, return_indices: bool = False,
 ) -> Tensor:  # fmt: skip
-    """`F.max_pool2d` of a quantized tensor. NotImplementedError for indices."""
+    """Return `F.max_pool2d` of a quantized tensor. NotImplementedError for indices."""
     if return_indices:
         raise NotImplementedError("return_indices is not yet implemented!")
     return F.max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -105,7 +105,8 @@ def conv1d(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1,
     groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: dtype = quint8,
 ) -> Tensor:  # fmt: skip
-    """A convolution of quint8 (batch, channels, length) with a qint8 weight; the result has scale and zero point as given."""
+    """Return a convolution of quint8 (batch, channels, length) with a qint8 weight; the result has scale and zero point as
+    given."""
     _require_result_dtype(dtype)
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale, zero_point)
 
@@ -114,7 +115,7 @@ def conv2d(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1,
     groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: dtype = quint8,
 ) -> Tensor:  # fmt: skip
-    """A convolution of quint8 (batch, channels, height, width) with a qint8 weight; the result has the given scale."""
+    """Return a convolution of quint8 (batch, channels, height, width) with a qint8 weight; the result has the given scale."""
     _require_result_dtype(dtype)
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale, zero_point)
 
@@ -123,7 +124,8 @@ def conv3d(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes = 1, padding: Sizes = 0, dilation: Sizes = 1,
     groups: int = 1, padding_mode: str = "zeros", scale: float = 1.0, zero_point: int = 0, dtype: dtype = quint8,
 ) -> Tensor:  # fmt: skip
-    """A convolution of quint8 (batch, channels, depth, height, width) with a qint8 weight; the result has the given scale."""
+    """Return a convolution of quint8 (batch, channels, depth, height, width) with a qint8 weight; the result has the given
+    scale."""
     _require_result_dtype(dtype)
     return _convolve(3, input, weight, bias, stride, padding, dilation, groups, padding_mode, scale, zero_point)
 
@@ -136,7 +138,7 @@ def _require_result_dtype(kind: dtype) -> None:
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, scale: float | None = None, zero_point: int | None = None
 ) -> Tensor:
-    """`input @ weight.T + bias` of quantized tensors; without scale or zero point, the result has the input's."""
+    """Return `input @ weight.T + bias` of quantized tensors; without scale or zero point, the result has the input's."""
     packed = quantized.linear_prepack(weight, bias)
     scale = input.q_scale() if scale is None else scale
     return quantized.linear(input, packed, scale, input.q_zero_point() if zero_point is None else zero_point)
@@ -146,13 +148,13 @@ def linear(
 
 
 def celu(input: Tensor, scale: float, zero_point: int, alpha: float = 1.0) -> Tensor:
-    """`F.celu`."""
+    """Return `F.celu`."""
     _require_quantized(input, "celu")
     return quantized.celu(input, scale, zero_point, alpha)
 
 
 def elu(input: Tensor, scale: float, zero_point: int, alpha: float = 1.0) -> Tensor:
-    """`F.elu`."""
+    """Return `F.elu`."""
     _require_quantized(input, "elu")
     return quantized.elu(input, scale, zero_point, alpha)
 
@@ -161,7 +163,7 @@ def leaky_relu(
     input: Tensor, negative_slope: float = 0.01, inplace: bool = False, scale: float | None = None,
     zero_point: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """`F.leaky_relu`; without scale and zero point, the result has the input's."""
+    """Return `F.leaky_relu`; without scale and zero point, the result has the input's."""
     if scale is not None and zero_point is not None:
         if inplace:
             raise AssertionError("Cannot rescale with `inplace`")
@@ -170,25 +172,25 @@ def leaky_relu(
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """`F.hardtanh`."""
+    """Return `F.hardtanh`."""
     _require_quantized(input, "hardtanh")
     return F.hardtanh(input, min_val, max_val, inplace)
 
 
 def hardswish(input: Tensor, scale: float, zero_point: int) -> Tensor:
-    """`F.hardswish`."""
+    """Return `F.hardswish`."""
     _require_quantized(input, "hardswish")
     return quantized.hardswish(input, scale, zero_point)
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`F.hardsigmoid`."""
+    """Return `F.hardsigmoid`."""
     _require_quantized(input, "hardsigmoid")
     return F.hardsigmoid(input, inplace)
 
 
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
-    """`F.threshold`."""
+    """Return `F.threshold`."""
     _require_quantized(input, "threshold")
     for name, given in (("threshold", threshold), ("value", value)):
         if given is None:
@@ -197,7 +199,7 @@ def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
 
 
 def clamp(input: Tensor, min_: float, max_: float) -> Tensor:
-    """`torch.clamp`."""
+    """Return `torch.clamp`."""
     _require_quantized(input, "clamp")
     return input.clamp(min_, max_)
 
@@ -208,7 +210,7 @@ def clamp(input: Tensor, min_: float, max_: float) -> Tensor:
 def interpolate(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """`F.interpolate` of a quantized tensor; the result keeps its scale."""
+    """Return `F.interpolate` of a quantized tensor; the result keeps its scale."""
     _require_quantized(input, "interpolate")
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
@@ -222,7 +224,7 @@ def _warn_deprecated(name: str) -> None:
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """An older name of `interpolate`."""
+    """Return an older name of `interpolate`."""
     _warn_deprecated("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 

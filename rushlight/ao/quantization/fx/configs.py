@@ -38,7 +38,7 @@ class _Custom:
 
     @classmethod
     def from_dict(cls, given: dict[str, Any]) -> _Custom:
-        """The settings of a dict. NotImplementedError for keys that are not supported."""
+        """Return the settings of a dict. NotImplementedError for keys that are not supported."""
         made = cls()
         known = {"preserved_attributes": "preserved_attributes", **cls._KEYS}
         unknown = [key for key, value in given.items() if key not in known and value]
@@ -95,7 +95,7 @@ class Lookup:
         self.seen: Counter = Counter()
 
     def of(self, node: Node) -> QConfigAny:
-        """The most specific qconfig for a node."""
+        """Return the most specific qconfig for a node."""
         mapping, scope = self.mapping, self.scopes.get(node.name, "")
         kind = kind_of(self.module, node)
         found = mapping.global_qconfig

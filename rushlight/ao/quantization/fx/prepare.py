@@ -63,7 +63,7 @@ class Plan:
 
 
 def scopes_of(module: GraphModule) -> dict[str, str]:
-    """The dotted name of the module that each node calls, or in which it is called."""
+    """Return the dotted name of the module that each node calls, or in which it is called."""
     found = {}
     for node in module.graph.nodes:
         stack = list(node.meta.get("nn_module_stack", {}).values())

@@ -30,37 +30,37 @@ ON_UNIT = frozenset(("hardsigmoid", "hardsigmoid_", "sigmoid", "sigmoid_", "tanh
 
 
 def module_of(graph_module: GraphModule, node: Node) -> Module | None:
-    """The module that a node calls; None for other nodes."""
+    """Return the module that a node calls; None for other nodes."""
     return graph_module.get_submodule(node.target) if node.op == "call_module" else None
 
 
 def name_of(node: Node) -> str:
-    """The name of the function or method that a node calls; "" for other nodes."""
+    """Return the name of the function or method that a node calls; "" for other nodes."""
     if node.op == "call_method":
         return node.target
     return getattr(node.target, "__name__", "") if node.op == "call_function" else ""
 
 
 def kind_of(graph_module: GraphModule, node: Node) -> Any:
-    """The lookup key for a qconfig: the class of a module, a function, or the name of a method."""
+    """Return the lookup key for a qconfig: the class of a module, a function, or the name of a method."""
     module = module_of(graph_module, node)
     return type(module) if module is not None else node.target
 
 
 def binary_of(node: Node) -> str | None:
-    """The quantized operator for a sum or product called as a function; None for other nodes and for methods."""
+    """Return the quantized operator for a sum or product called as a function; None for other nodes and for methods."""
     if node.op != "call_function" or node.target is operator.matmul:
         return None
     return BINARY.get(name_of(node))
 
 
 def is_relu(graph_module: GraphModule, node: Node) -> bool:
-    """Whether a node is a ReLU that can be fused with the layer before: a module, or a function of `nn.functional`."""
+    """Return whether a node is a ReLU that can be fused with the layer before: a module, or a function of `nn.functional`."""
     return type(module_of(graph_module, node)) is nn.ReLU or (is_relu_function(node) and _is_functional(node))
 
 
 def is_relu_function(node: Node) -> bool:
-    """Whether a node calls a ReLU as a function that can be fused with the sum or product before."""
+    """Return whether a node calls a ReLU as a function that can be fused with the sum or product before."""
     return node.op == "call_function" and name_of(node) in ("relu", "relu_")
 
 
@@ -69,7 +69,7 @@ def _is_functional(node: Node) -> bool:
 
 
 def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
-    """Whether a node's result keeps the scale of its first argument."""
+    """Return whether a node's result keeps the scale of its first argument."""
     module = module_of(graph_module, node)
     if isinstance(module, _FusedModule):
         return False
@@ -79,7 +79,7 @@ def keeps_scale(graph_module: GraphModule, node: Node) -> bool:
 
 
 def is_cat(node: Node) -> bool:
-    """Whether a node concatenates tensors, which all get one scale."""
+    """Return whether a node concatenates tensors, which all get one scale."""
     return name_of(node) in ("cat", "stack") and bool(node.args) and isinstance(node.args[0], list | tuple)
 
 
@@ -93,7 +93,7 @@ the operators take besides these and the input."""
 
 
 def is_quantizable_function(node: Node) -> bool:
-    """Whether a node calls one of `FUNCTIONS`."""
+    """Return whether a node calls one of `FUNCTIONS`."""
     return node.op == "call_function" and name_of(node) in FUNCTIONS and _is_functional(node)
 
 
@@ -101,7 +101,7 @@ _SIZES = ("size", "dim", "numel", "stride", "item", "len")
 
 
 def is_number(value: object) -> bool:
-    """Whether an argument is no tensor: a plain value, or a node that computes with sizes."""
+    """Return whether an argument is no tensor: a plain value, or a node that computes with sizes."""
     if not isinstance(value, Node):
         return True
     if value.op == "call_method" and value.target in _SIZES or value.target is len:
@@ -114,5 +114,5 @@ def is_number(value: object) -> bool:
 
 
 def tensor_operands(node: Node) -> list[Node]:
-    """The tensors among the first two arguments of a binary operator."""
+    """Return the tensors among the first two arguments of a binary operator."""
     return [each for each in node.args[:2] if not is_number(each)]

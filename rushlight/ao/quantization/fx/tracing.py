@@ -28,14 +28,14 @@ class QuantizationTracer(Tracer):
         self.skipped_module_names, self.skipped_module_classes = skipped_module_names, skipped_module_classes
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Whether a module is a leaf."""
+        """Return whether a module is a leaf."""
         is_skipped = module_qualified_name in self.skipped_module_names or type(m) in self.skipped_module_classes
         is_own = own_module(type(m)).startswith("rushlight.ao.") and not isinstance(m, GraphModule)
         return is_skipped or is_own or super().is_leaf_module(m, module_qualified_name)
 
 
 def traced(model: Module, custom: Any) -> GraphModule:
-    """A model as a graph. Its modules are shared with the model."""
+    """Return a model as a graph. Its modules are shared with the model."""
     tracer = QuantizationTracer(list(custom.non_traceable_module_names), list(custom.non_traceable_module_classes))
     made = GraphModule(model, tracer.trace(model), type(model).__name__)
     made.train(model.training)
@@ -50,7 +50,7 @@ def _functions_to_modules(module: GraphModule) -> None:
     for node in list(module.graph.nodes):
         if name_of(node) != "linear" or node.op != "call_function":
             continue
-        weight, bias = (_argument(node, place, name) for place, name in ((1, "weight"), (2, "bias")))
+        weight, bias = (_argument(node, position, name) for position, name in ((1, "weight"), (2, "bias")))
         is_fixed = isinstance(weight, Node) and weight.op == "get_attr" and (bias is None or _is_attribute(bias))
         if not is_fixed:
             continue
@@ -68,8 +68,8 @@ def _functions_to_modules(module: GraphModule) -> None:
     module.recompile()
 
 
-def _argument(node: Node, place: int, name: str) -> Any:
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name)
+def _argument(node: Node, position: int, name: str) -> Any:
+    return node.args[position] if len(node.args) > position else node.kwargs.get(name)
 
 
 def _is_attribute(value: Any) -> bool:

@@ -73,7 +73,7 @@ _MARK = "activation_post_process"
 
 
 def get_observer_state_dict(mod: Module) -> dict[str, Tensor]:
-    """The observers' part of a prepared model's state."""
+    """Return the observers' part of a prepared model's state."""
     return {name: value for name, value in mod.state_dict().items() if _MARK in name}
 
 

@@ -64,11 +64,11 @@ class _PartialWrapper:
         return repr(self.p) + repr(self.callable_args)
 
     def with_args(self, **kwargs: Any) -> _PartialWrapper:
-        """The same with more preset arguments."""
+        """Return the same with more preset arguments."""
         return _with_args(self, **kwargs)
 
     def with_callable_args(self, **kwargs: Callable) -> _PartialWrapper:
-        """The same with functions that compute arguments."""
+        """Return the same with functions that compute arguments."""
         made = _PartialWrapper(self.p)
         made.callable_args = {**self.callable_args, **kwargs}
         return made

@@ -88,8 +88,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
         count, parts = self.bins * self.upsample_rate, self.histogram.repeat_interleave(self.upsample_rate)
         middles = aten.linspace.default(old_low.item(), old_high.item(), count + 1)[:-1] + 0.5 * ((old_high - old_low) / count)
         edges = aten.linspace.default(low.item(), high.item(), self.bins + 1)
-        places = (aten.bucketize.Tensor(middles, edges, right=True) - 1).clamp(0, self.bins - 1)
-        return aten.bincount.default(places, parts / self.upsample_rate, self.bins)
+        positions = (aten.bucketize.Tensor(middles, edges, right=True) - 1).clamp(0, self.bins - 1)
+        return aten.bincount.default(positions, parts / self.upsample_rate, self.bins)
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """Scale (1,) and zero point (1,)."""

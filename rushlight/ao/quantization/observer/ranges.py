@@ -21,7 +21,7 @@ _INFINITY = float("inf")
 
 
 def require_per_tensor(scheme: qscheme, name: str) -> None:
-    """NotImplementedError unless a scheme has one scale."""
+    """Raise NotImplementedError unless a scheme has one scale."""
     if not is_per_tensor(scheme):
         raise NotImplementedError(
             f"{name}'s qscheme only support torch.per_tensor_symmetric and torch.per_tensor_affine, but got: {scheme}"

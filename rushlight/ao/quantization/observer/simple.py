@@ -31,7 +31,7 @@ class FixedQParamsObserver(ObserverBase):
         self.qscheme = qscheme
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803  (torch's name)
-        """`X`."""
+        """Return `X`."""
         return X
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
@@ -60,7 +60,7 @@ class PlaceholderObserver(ObserverBase):
             )
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x`."""
+        """Return `x`."""
         return x
 
     def extra_repr(self) -> str:
@@ -88,7 +88,7 @@ class RecordingObserver(ObserverBase):
         raise RuntimeError("calculate_qparams should not be called for RecordingObserver")
 
     def get_tensor_value(self) -> list[Tensor]:
-        """The recorded copies."""
+        """Return the recorded copies."""
         return self.tensor_val
 
 
@@ -100,7 +100,7 @@ class NoopObserver(ObserverBase):
         self.custom_op = custom_op_name
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x`."""
+        """Return `x`."""
         return x
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
@@ -115,7 +115,7 @@ class ReuseInputObserver(ObserverBase):
         super().__init__(quint8, is_dynamic=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`x`."""
+        """Return `x`."""
         return x
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:

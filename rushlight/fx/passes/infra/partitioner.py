@@ -34,7 +34,7 @@ class Partition:
         del self.nodes[node]
 
     def size(self) -> int:
-        """The number of nodes."""
+        """Return the number of nodes."""
         return len(self.nodes)
 
     def __repr__(self) -> str:
@@ -163,6 +163,6 @@ class _Groups:
         return False
 
     def groups(self) -> list[list[Node]]:
-        """The groups' nodes in the order of the graph."""
+        """Return the groups' nodes in the order of the graph."""
         ordered = [sorted(members, key=self.position.__getitem__) for members in self.members.values()]
         return sorted(ordered, key=lambda members: self.position[members[0]])

@@ -27,7 +27,7 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         super().__init__(pattern_gm.graph, match_output, match_placeholder, remove_overlapping_matches, ignore_literals)
 
     def match(self, graph: Graph) -> list[InternalMatch]:
-        """The matches in a graph, with the nodes that the pattern names."""
+        """Return the matches in a graph, with the nodes that the pattern names."""
         found = super().match(graph)
         for match in found:
             match.name_node_map = {name: match.nodes_map[node] for name, node in self.name_node_map.items()}

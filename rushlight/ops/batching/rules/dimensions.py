@@ -119,7 +119,7 @@ rules(("median", "nanmedian"), _over_all_elements)
 def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     levels = all_levels(tensors)
     sizes = batch_sizes(levels, tensors)
-    # cat skips empty 1-dimensional tensors, here as elsewhere.
+    # cat skips empty 1-dimensional tensors, with or without batches.
     kept = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors)
     rank = kept[0].dim()
     values = [spread(tensor, levels, sizes) for tensor in kept]

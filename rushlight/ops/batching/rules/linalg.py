@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.core.tensor import Tensor
-from rushlight.ops.batching.kernel import invoke, one_by_one, rule, rules, wrapped
+from rushlight.ops.batching.kernel import invoke, rule, rules, run_per_example, wrapped
 from rushlight.ops.batching.layout import all_levels, aten, batch_sizes, levels_of, spread, value_of
 from rushlight.ops.dispatcher import OpOverload
 
@@ -41,7 +41,7 @@ def _stacks(op: OpOverload) -> Callable:
         stack = op.normalize(args, kwargs)
         tensors = [value for value in stack if isinstance(value, Tensor)]
         if min(tensor.dim() for tensor in tensors) < 1 or _broadcasts_beside_vectors(op, tensors):
-            return one_by_one(op, stack)
+            return run_per_example(op, stack)
         levels = all_levels(stack)
         sizes = batch_sizes(levels, stack)
         widest = max(tensor.dim() for tensor in tensors)

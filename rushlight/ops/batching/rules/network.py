@@ -148,7 +148,7 @@ def _images(op: OpOverload) -> Callable:
         levels = all_levels(stack)
         sizes = batch_sizes(levels, stack)
         rank = stack[0].dim()
-        found = op(*[_planes(item, levels, sizes, rank) if isinstance(item, Tensor) else item for item in stack])
+        found = op(*[_merge_into_planes(item, levels, sizes, rank) if isinstance(item, Tensor) else item for item in stack])
         several = found if isinstance(found, tuple) else (found,)
         made = tuple(make_batched(_restore_leading_dims(one, stack[0], sizes, rank), levels) for one in several)
         return made if isinstance(found, tuple) else made[0]
@@ -156,7 +156,7 @@ def _images(op: OpOverload) -> Callable:
     return run
 
 
-def _planes(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int) -> Tensor:
+def _merge_into_planes(tensor: Tensor, levels: Levels, sizes: Sequence[int], rank: int) -> Tensor:
     value = spread(tensor, levels, sizes)
     leading = math.prod(value.shape[: len(sizes) + rank - 3])
     return aten.reshape.default(value, [leading, *value.shape[-3:]])

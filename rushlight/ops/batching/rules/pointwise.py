@@ -52,7 +52,7 @@ def _operands(args: tuple, levels: Levels, conditions: int = 0) -> list:
     for position, argument in enumerate(args):
         if is_batched(argument):
             value = aligned(argument, levels, rank)
-            # A 0-dim example has lower priority in type promotion, which its value, having dimensions, no longer shows.
+            # A 0-dim example has lower priority in type promotion, but its value has dimensions, so it is converted first.
             lacks_rank = kind is not None and position >= conditions and not argument.dim()
             argument = value.to(kind) if lacks_rank else value
         found.append(argument)
@@ -75,14 +75,14 @@ def pointwise_inplace(op: OpOverload) -> Callable:
         levels = check_inplace(self, *args, *kwargs.values())
         rank = self.dim()
         if any(isinstance(argument, Tensor) and argument.dim() > rank for argument in args):
-            return _refuse(op, self, args)
+            return _drop_extra_dims(op, self, args)
         op(*_operands((self, *args), levels, 1 + len(args)), **kwargs)
         return self
 
     return run
 
 
-def _refuse(op: OpOverload, self: Tensor, args: tuple) -> Tensor:
+def _drop_extra_dims(op: OpOverload, self: Tensor, args: tuple) -> Tensor:
     """Handle an operand with more dimensions than `self`: drop leading dimensions of size 1, else raise."""
     widest = max((argument for argument in args if isinstance(argument, Tensor)), key=lambda tensor: tensor.dim())
     extra = widest.dim() - self.dim()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys, state
-from rushlight.ops.batching.kernel import invoke, one_by_one, wrapped
+from rushlight.ops.batching.kernel import invoke, run_per_example, wrapped
 from rushlight.ops.batching.layout import Levels, all_levels, aten, batch_sizes, levels_of, make_batched, spread, value_of
 from rushlight.ops.batching.levels import VMAP_MODE
 from rushlight.ops.dispatcher import Kernel, OpOverload, all_operators
@@ -57,7 +57,8 @@ def _factory(op: OpOverload, below: int) -> Callable:
 
 
 def _like_operand(op: OpOverload, below: int) -> Callable:
-    """Expand operands over the levels with different numbers; the composite then draws a batched tensor."""
+    """Return a kernel that expands operands over the levels with different numbers; the composite then draws a batched
+    tensor."""
 
     def run(*args: object, **kwargs: object) -> object:
         if op._opname.endswith("dropout") and not (args[2] if len(args) > 2 else kwargs["train"]):
@@ -103,13 +104,13 @@ def _inplace(op: OpOverload, below: int) -> Callable:
 
 
 def _check_same(levels: Levels, operands: Sequence[object]) -> None:
-    """RuntimeError where examples must get the same numbers but have operands of their own."""
+    """Raise RuntimeError if examples must get the same numbers but have operands of their own."""
     if not set(all_levels(operands)) <= set(levels):
         raise RuntimeError("Vmap does not currently support same randomness with a batched tensor input.")
 
 
 def _draw_in_place(op: OpOverload, self: Tensor, args: tuple, kwargs: dict) -> Tensor:
-    """Return an in-place draw with tensor arguments, each for its own example."""
+    """Draw in place with tensor arguments, each for its own example."""
     own = levels_of(self)
     sizes = batch_sizes(own, self)
     op(value_of(self), *(spread(a, own, sizes, self.dim()) if isinstance(a, Tensor) else a for a in args), **kwargs)
@@ -144,7 +145,7 @@ def _permutation(op: OpOverload, below: int) -> Callable:
 
 
 def _sampling(op: OpOverload, below: int) -> Callable:
-    """Random operators without a batching rule: one draw per example, or one for all of them."""
+    """Return a kernel for random operators without a batching rule: one draw per example, or one draw for all of them."""
 
     def run(*args: object, **kwargs: object) -> object:
         levels, sizes = _different_levels()
@@ -155,7 +156,7 @@ def _sampling(op: OpOverload, below: int) -> Callable:
         with ExcludeKeys(VMAP_MODE):
             if not found:
                 return invoke(op, stack)
-            return one_by_one(op, stack)
+            return run_per_example(op, stack)
 
     return run
 

@@ -40,8 +40,8 @@ def adaptive_avg_pool3d(self, output_size):
 @composite("adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)")
 def adaptive_max_pool1d(self, output_size):
     sizes = output_sizes(self, output_size, 1, "adaptive_max_pool1d")
-    values, places = aten.adaptive_max_pool2d.default(self.unsqueeze(-2), [1, *sizes])
-    return values.squeeze(-2), places.squeeze(-2)
+    values, positions = aten.adaptive_max_pool2d.default(self.unsqueeze(-2), [1, *sizes])
+    return values.squeeze(-2), positions.squeeze(-2)
 
 
 @composite("adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)")
@@ -49,9 +49,9 @@ def adaptive_max_pool3d(self, output_size):
     sizes = output_sizes(self, output_size, 3, "adaptive_max_pool3d")
     lead, (_, height, width) = self.shape[:-3], self.shape[-3:]
     count = math.prod(sizes[1:])
-    planes, places = aten.adaptive_max_pool2d.default(self.flatten(-4, -3), sizes[1:])
-    columns, places = (x.reshape([*self.shape[:-2], count]) for x in (planes, places))
+    planes, positions = aten.adaptive_max_pool2d.default(self.flatten(-4, -3), sizes[1:])
+    columns, positions = (x.reshape([*self.shape[:-2], count]) for x in (planes, positions))
     values, chosen = aten.adaptive_max_pool2d.default(columns, [sizes[0], count])
     depth = chosen.div(max(count, 1), rounding_mode="floor")  # a place is (depth, place in the pooled plane)
-    places = places.gather(-2, depth) + depth * (height * width)
-    return values.reshape([*lead, *sizes]), places.reshape([*lead, *sizes])
+    positions = positions.gather(-2, depth) + depth * (height * width)
+    return values.reshape([*lead, *sizes]), positions.reshape([*lead, *sizes])

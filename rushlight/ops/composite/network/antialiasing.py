@@ -74,7 +74,7 @@ def _resize_dim(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable
     if is_open:
         weights = _matrix(x, size, output, ratio, kernel, radius)
     else:
-        places, weights = _taps(x, size, output, ratio, kernel, radius)
+        positions, weights = _taps(x, size, output, ratio, kernel, radius)
     if is_bytes:
         x = x.to(float64)
         weights, unit = in_fixed_point(weights)
@@ -83,7 +83,7 @@ def _resize_dim(x: Tensor, dim: int, output: int, ratio: Ratio, kernel: Callable
         whole = weights.matmul(x) if dim == 2 else x.matmul(weights.t())
     else:
         nothing = aten.zeros.default([output, size], dtype=x.dtype, device=x.device)
-        whole = _banded_product(x, dim, aten.scatter_add.default(nothing, 1, places, weights), ratio, radius)
+        whole = _banded_product(x, dim, aten.scatter_add.default(nothing, 1, positions, weights), ratio, radius)
     return to_bytes(whole, unit).to(uint8) if is_bytes else whole
 
 

@@ -58,7 +58,7 @@ def _check_arguments(query, key, value, attn_mask) -> None:
 
 
 def _repeat_heads(query, x, name: str):
-    """Grouped-query attention: repeat each head of `x`, which serves several heads of the query."""
+    """Repeat each head of `x`, which serves several heads of the query (grouped-query attention)."""
     heads, own = query.size(-3), x.size(-3)
     if not own or heads % own:
         raise RuntimeError(

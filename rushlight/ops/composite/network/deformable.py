@@ -22,7 +22,8 @@ _SCHEMA = (
 def deform_conv2d(
     input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups, offset_groups, use_mask
 ):
-    """`offset` is [N, 2 * offset_groups * kernel, rows, columns], y before x; `mask` has half of that, and `bias` [out]."""
+    """Convolve by `offset` [N, 2 * offset_groups * kernel, rows, columns], y before x; `mask` has half as many channels, and
+    `bias` is [out]."""
     strides, pads, dilations = (stride_h, stride_w), (pad_h, pad_w), (dilation_h, dilation_w)
     rows, columns = _check(input, weight, offset, mask, bias, strides, pads, dilations, groups, offset_groups, use_mask)
     images, channels, height, width = input.shape
@@ -51,7 +52,7 @@ def _points(weight: Tensor, rows: int, columns: int, strides, pads, dilations, l
 
 
 def _sample(image: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Tensor:
-    """Bilinear samples of the image, [N, groups, channels, height * width], at points [N, groups, ...]; zero outside."""
+    """Sample the image bilinearly at points [N, groups, ...], zero outside: [N, groups, channels, height * width]."""
     images, groups, channels, _ = image.shape
     low_y, low_x = aten.floor.default(y), aten.floor.default(x)
     share_y, share_x = y - low_y, x - low_x
@@ -60,9 +61,9 @@ def _sample(image: Tensor, y: Tensor, x: Tensor, height: int, width: int) -> Ten
         for across, weight_x in ((0, 1 - share_x), (1, share_x)):
             row, column = low_y + down, low_x + across
             inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-            place = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
-            place = place.nan_to_num(0.0).to(int64).reshape(images, groups, 1, -1)
-            value = aten.gather.default(image, 3, place.expand(images, groups, channels, place.shape[3]))
+            position = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+            position = position.nan_to_num(0.0).to(int64).reshape(images, groups, 1, -1)
+            value = aten.gather.default(image, 3, position.expand(images, groups, channels, position.shape[3]))
             share = aten.where.ScalarOther(inside, weight_y * weight_x, 0).reshape(images, groups, 1, -1)
             total = value * share if total is None else total + value * share
     return total

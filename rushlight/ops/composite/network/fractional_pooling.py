@@ -41,17 +41,17 @@ def _pool(x: Tensor, kernel_size, output_size, random_samples: Tensor, dims: int
     flat = None
     for axis, (size, window, output) in enumerate(zip(sizes, windows, outputs, strict=True)):
         starts = _starts(random_samples.select(-1, order[axis]), size, window, output)
-        place = starts.unsqueeze(-1) + arange(x, window)
-        shape = [*place.shape[:2], *[1] * (2 * dims)]
+        position = starts.unsqueeze(-1) + arange(x, window)
+        shape = [*position.shape[:2], *[1] * (2 * dims)]
         shape[2 + axis], shape[2 + dims + axis] = output, window
-        place = place.reshape(shape)
-        flat = place if flat is None else flat * size + place
+        position = position.reshape(shape)
+        flat = position if flat is None else flat * size + position
     index = flat.reshape([*batched.shape[:2], math.prod(outputs), math.prod(windows)])
     values = batched.flatten(2).gather(2, index.flatten(2)).reshape(index.shape)
     highest, which = aten.max.dim(values, -1)
-    places = index.gather(-1, which.unsqueeze(-1)).squeeze(-1)
+    positions = index.gather(-1, which.unsqueeze(-1)).squeeze(-1)
     shape = [*x.shape[:-dims], *outputs]
-    return highest.reshape(shape), places.reshape(shape)
+    return highest.reshape(shape), positions.reshape(shape)
 
 
 def _check_samples(batched: Tensor, random_samples: Tensor, dims: int, name: str) -> None:

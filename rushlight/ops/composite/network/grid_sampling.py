@@ -73,13 +73,13 @@ def _moved_inside(coordinate: Tensor, size: int, padding_mode: int, align_corner
     return coordinate.masked_fill(coordinate.isnan(), 0).clamp(0, size - 1)
 
 
-def _values_at(input: Tensor, places: list[Tensor]) -> Tensor:
+def _values_at(input: Tensor, positions: list[Tensor]) -> Tensor:
     """Return the input (N, C, sizes...) at integer coordinates, each (N, points...), in the order of the sizes; 0 outside."""
     sizes = input.shape[2:]
     flat, inside = None, None
-    for place, size in zip(places, sizes, strict=True):
-        within = (place >= 0) & (place < size)
-        whole = place.masked_fill(~within, 0).to(int64)
+    for position, size in zip(positions, sizes, strict=True):
+        within = (position >= 0) & (position < size)
+        whole = position.masked_fill(~within, 0).to(int64)
         flat = whole if flat is None else flat * size + whole
         inside = within if inside is None else inside & within
     batch, channels = input.shape[:2]
@@ -96,8 +96,8 @@ def _linear(input: Tensor, coordinates: list[Tensor]) -> Tensor:
         for coordinate, low, upper in zip(coordinates, lows, corner, strict=True):
             share = coordinate - low if upper else low + 1 - coordinate
             weight = share if weight is None else weight * share
-        places = [low + upper for low, upper in zip(lows, corner, strict=True)]
-        part = _values_at(input, places) * weight.unsqueeze(1)
+        positions = [low + upper for low, upper in zip(lows, corner, strict=True)]
+        part = _values_at(input, positions) * weight.unsqueeze(1)
         total = part if total is None else total + part
     return total
 
@@ -119,11 +119,11 @@ def _cubic(input: Tensor, coordinates: list[Tensor], padding_mode: int, align_co
     shares = [_cubic_shares(coordinate - low) for coordinate, low in zip(coordinates, lows, strict=True)]
     total = None
     for row, column in itertools.product(range(4), repeat=2):
-        places = [
+        positions = [
             _moved_inside(low + step - 1, size, padding_mode, align_corners)
             for low, step, size in zip(lows, (row, column), input.shape[2:], strict=True)
         ]
-        part = _values_at(input, places) * (shares[0][row] * shares[1][column]).unsqueeze(1)
+        part = _values_at(input, positions) * (shares[0][row] * shares[1][column]).unsqueeze(1)
         total = part if total is None else total + part
     return total
 
@@ -147,7 +147,7 @@ def _sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: 
 
 
 def _zeros_of(coordinate: Tensor) -> Tensor:
-    """Zeros whose gradient is 0."""
+    """Return zeros whose gradient is 0."""
     return coordinate.masked_fill(aten.ones_like.default(coordinate, dtype=bool_), 0)
 
 

@@ -10,7 +10,7 @@ MODES = ("reflect", "replicate", "circular")
 
 @composite('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor')
 def pad(self, pad, mode="constant", value=None):
-    """`pad` holds (left, right) per dimension, last dimension first; negative amounts crop."""
+    """Pad by `pad`, which holds (left, right) per dimension, last dimension first; negative amounts crop."""
     amounts = list(pad)
     if len(amounts) % 2:
         raise RuntimeError(f"Padding length must be divisible by 2, but got {amounts}")

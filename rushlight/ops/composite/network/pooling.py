@@ -40,7 +40,7 @@ def max_pool1d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
 
 
 def _check_row(x, kernel: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> None:
-    """RuntimeError that names one-dimensional arguments, before the two-dimensional kernel's own checks."""
+    """Raise RuntimeError that names one-dimensional arguments, before the two-dimensional kernel's own checks."""
     if x.dim() not in (2, 3) or 0 in x.shape[-2:]:
         raise RuntimeError(
             "max_pool1d() Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -113,7 +113,7 @@ def _counts(sizes, kernel, stride, padding, dilation, ceil_mode) -> list[int]:
 
 
 def _as_planes(volumes):
-    """(N, C, D, H, W) as images (N * D, C, H, W)."""
+    """View volumes (N, C, D, H, W) as images (N * D, C, H, W)."""
     images, channels, depth, *sizes = volumes.shape
     return volumes.transpose(1, 2).reshape([images * depth, channels, *sizes])
 
@@ -144,8 +144,8 @@ def max_pool3d_with_indices(self, kernel_size, stride=(), padding=0, dilation=1,
         _planes_by_depth(flat, depth), [kernel[0], 1], [steps[0], 1], [borders[0], 0], [gaps[0], 1], ceil_mode
     )
     planes = down.div(math.prod(sizes[-2:]), rounding_mode="floor")
-    places = planes * (height * width) + _planes_by_depth(across, depth).gather(2, planes)
-    return values.reshape(sizes), places.reshape(sizes)
+    positions = planes * (height * width) + _planes_by_depth(across, depth).gather(2, planes)
+    return values.reshape(sizes), positions.reshape(sizes)
 
 
 @composite(

@@ -121,10 +121,10 @@ def col2im(self, output_size, kernel_size, dilation, padding, stride):
     counts = _blocks(size, kernel, gaps, borders, steps)
     _check_columns(columns, size, kernel, counts)
     height, width = (extent + 2 * border for extent, border in zip(size, borders, strict=True))
-    rows, places = (
+    rows, positions = (
         (arange(columns, kernel[i]) * gaps[i]).unsqueeze(1) + arange(columns, counts[i]) * steps[i] for i in range(2)
     )
-    flat = rows.view([kernel[0], 1, counts[0], 1]) * width + places.view([1, kernel[1], 1, counts[1]])
+    flat = rows.view([kernel[0], 1, counts[0], 1]) * width + positions.view([1, kernel[1], 1, counts[1]])
     batch, channels = columns.shape[0], columns.shape[1] // math.prod(kernel)
     canvas = columns.new_zeros([batch, channels, height * width])
     values = columns.reshape([batch, channels, math.prod(kernel) * math.prod(counts)])

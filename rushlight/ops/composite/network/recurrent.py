@@ -43,8 +43,8 @@ def _weights(params: list[Tensor], options: Options, projected: bool) -> list[We
 
 
 def _run_forwards(step: Callable, gates: tuple[Tensor, ...], initial: State) -> tuple[list[Tensor], State]:
-    """Run forwards in time: the hidden states and the final state. Sequences may end early, those at the end of the batch
-    first."""
+    """Run forwards in time; return the hidden states and the final state. Sequences may end early, those at the end of the
+    batch first."""
     outputs, state, finished = [], initial, []
     for gate in gates:
         count, rows = gate.shape[0], state[0].shape[0]
@@ -72,10 +72,10 @@ def _run_backwards(step: Callable, gates: tuple[Tensor, ...], initial: State) ->
     return outputs[::-1], state
 
 
-def _layer(
+def _run_layer(
     name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
-    """Return one layer in one direction; `sizes` are the batch sizes of packed data."""
+    """Run one layer in one direction; `sizes` are the batch sizes of packed data."""
     if sizes is None and _has_kernel(data, initial, weights):
         return _kernel(name, data, initial, weights, reverse)
     return by_steps(name, data, sizes, initial, weights, reverse)
@@ -84,7 +84,7 @@ def _layer(
 def by_steps(
     name: str, data: Tensor, sizes: list[int] | None, initial: State, weights: Weights, reverse: bool
 ) -> tuple[Tensor, State]:
-    """Return one layer, step by step through operators, so that it can be differentiated any number of times."""
+    """Run one layer, step by step through operators, so that it can be differentiated any number of times."""
     cell = CELLS[name]
     projected = cell.project(weights, data)
     gates = projected.unbind(0) if sizes is None else projected.split_with_sizes(sizes)
@@ -116,7 +116,8 @@ def _kernel(name: str, data: Tensor, initial: State, weights: Weights, reverse: 
 def _run_layers(
     name: str, data: Tensor, sizes: list[int] | None, states: State, params: list[Tensor], options: Options
 ) -> tuple[Tensor, ...]:
-    """Return all layers: the last one's output, then for each part of the state the final values (layers * directions, ...)."""
+    """Run all layers; return the last layer's output, then for each part of the state the final values (layers * directions,
+    ...)."""
     for part in states:
         if part.dim() != 3:
             raise RuntimeError(f"Expected hidden state of 3 dimensions, got {list(part.shape)}")
@@ -129,7 +130,7 @@ def _run_layers(
         outputs = []
         for index in range(layer * directions, (layer + 1) * directions):
             initial = tuple(part.select(0, index) for part in states)
-            output, state = _layer(name, data, sizes, initial, weights[index], index % directions == 1)
+            output, state = _run_layer(name, data, sizes, initial, weights[index], index % directions == 1)
             outputs.append(output)
             final.append(state)
         data = outputs[0] if directions == 1 else aten.cat.default(outputs, -1)

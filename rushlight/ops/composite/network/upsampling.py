@@ -18,7 +18,7 @@ CUBIC = -0.75  # Keys 1981: the slope of the cubic convolution kernel at distanc
 
 
 def _ratio(x, size: int, output: int, scale: float | None, align_corners: bool):
-    """Input elements per output element: a number, or a tensor where a size is symbolic."""
+    """Return input elements per output element: a number, or a tensor if a size is symbolic."""
     if align_corners:
         return quotient(x, size - 1, output - 1) if output > 1 else 0.0
     return 1.0 / scale if scale is not None and scale > 0 else quotient(x, size, output)
@@ -110,7 +110,7 @@ def _cubic_outer(x):
 
 
 def check_weighted(x: Tensor, dims: int) -> None:
-    """NotImplementedError for dtypes without weighted sums: all integers but uint8 images."""
+    """Raise NotImplementedError for dtypes without weighted sums: all integers but uint8 images."""
     if x.dtype.is_integral and not (x.dtype is uint8 and dims == 2):
         raise not_implemented("interpolate", x.dtype)
 
@@ -129,16 +129,17 @@ def to_bytes(sums: Tensor, unit: Tensor) -> Tensor:
 
 
 def _interpolate_bytes(given: Tensor, output_size, scales, align_corners: bool, taps: Callable) -> Tensor:
-    """Return `_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
+    """Do the same as `_interpolate` for uint8 images: columns first, and rounded to bytes between the two passes."""
     x, sizes = given.to(float64), _output_sizes(given, output_size, 2)
     for dim, output, scale in zip((3, 2), reversed(sizes), reversed(scales), strict=True):
         size = x.shape[dim]
         if size == output:
             continue
-        places, weights = zip(*taps(_source_coordinates(given, size, output, scale, align_corners), size), strict=True)
+        positions, weights = zip(*taps(_source_coordinates(given, size, output, scale, align_corners), size), strict=True)
         weights, unit = in_fixed_point(aten.stack.default(weights))
         shape = [-1, 1] if dim == 2 else [-1]
-        parts = [x.index_select(dim, place) * by.view(shape) for place, by in zip(places, weights.unbind(), strict=True)]
+        pairs = zip(positions, weights.unbind(), strict=True)
+        parts = [x.index_select(dim, position) * by.view(shape) for position, by in pairs]
         x = to_bytes(sum(parts[1:], parts[0]), unit)
     return in_order_of(given, x.to(uint8))
 
@@ -194,7 +195,7 @@ def _scale_list(dims: int, positional: tuple, named: dict) -> list[float | None]
 
 
 def from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
-    """Output sizes and scales, of which one is given; RuntimeError for both, neither, or a wrong number of them."""
+    """Return output sizes and scales from the one of them that is given; RuntimeError for both, neither, or a wrong number."""
     if (output_size is None) == (scale_factors is None):
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if output_size is not None:

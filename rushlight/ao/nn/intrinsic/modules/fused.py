@@ -168,7 +168,7 @@ class ConvAdd2d(_FusedModule):
         self.add = add
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """`add(conv(x1), x2)`."""
+        """Return `add(conv(x1), x2)`."""
         return self.add(self[0](x1), x2)
 
 
@@ -180,5 +180,5 @@ class ConvAddReLU2d(_FusedModule):
         self.add, self.relu = add, relu
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """`relu(add(conv(x1), x2))`."""
+        """Return `relu(add(conv(x1), x2))`."""
         return self.relu(self.add(self[0](x1), x2))

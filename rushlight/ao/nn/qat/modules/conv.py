@@ -46,7 +46,7 @@ class _ConvNd(floats._Convolution):
         return made
 
     def to_float(self) -> Module:
-        """A float layer over the same parameters."""
+        """Return a float layer over the same parameters."""
         made = self._FLOAT_CONV_MODULE(
             self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation, self.groups,
             self.bias is not None, self.padding_mode,

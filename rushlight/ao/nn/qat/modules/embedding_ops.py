@@ -57,7 +57,7 @@ class Embedding(floats.Embedding):
         )  # fmt: skip
 
     def to_float(self) -> Module:
-        """A float layer over the same table."""
+        """Return a float layer over the same table."""
         made = floats.Embedding(
             self.num_embeddings, self.embedding_dim, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq,
             self.sparse,
@@ -102,7 +102,7 @@ class EmbeddingBag(floats.EmbeddingBag):
         )  # fmt: skip
 
     def to_float(self) -> Module:
-        """A float layer over the same table."""
+        """Return a float layer over the same table."""
         made = floats.EmbeddingBag(
             self.num_embeddings, self.embedding_dim, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
             self.sparse, None, self.include_last_offset, self.padding_idx,

@@ -48,7 +48,7 @@ class Linear(FloatLinear):
         return made
 
     def to_float(self) -> Module:
-        """A float layer over the same parameters."""
+        """Return a float layer over the same parameters."""
         made = FloatLinear(self.in_features, self.out_features, self.bias is not None)
         made.weight, made.bias = detached(self.weight), detached(self.bias)
         made.train(self.training)

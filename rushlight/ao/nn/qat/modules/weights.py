@@ -11,14 +11,14 @@ from rushlight.nn.utils.parametrize import type_before_parametrizations
 
 
 def check_qconfig(qconfig: Any) -> Any:
-    """The qconfig; AssertionError if there is none."""
+    """Return the qconfig; AssertionError if there is none."""
     if not qconfig:
         raise AssertionError("qconfig must be provided for QAT module")
     return qconfig
 
 
 def check_float_module(cls: type, mod: Module, expected: type) -> None:
-    """AssertionError unless a module has the class that `cls.from_float` accepts, and a qconfig."""
+    """Raise AssertionError unless a module has the class that `cls.from_float` accepts, and a qconfig."""
     if type_before_parametrizations(mod) is not expected:
         given = type_before_parametrizations(mod).__name__
         raise AssertionError(f"qat.{cls.__name__}.from_float only works for {expected.__name__}, got {given}")
@@ -29,5 +29,5 @@ def check_float_module(cls: type, mod: Module, expected: type) -> None:
 
 
 def detached(value: Tensor | None) -> Parameter | None:
-    """A new parameter over the same memory."""
+    """Return a new parameter over the same memory."""
     return None if value is None else Parameter(value.detach())

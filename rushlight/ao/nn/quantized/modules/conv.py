@@ -78,11 +78,11 @@ class _ConvNd(WeightedQuantizedModule):
         self.zero_point = 0
 
     def weight(self) -> Tensor:
-        """The weight, qint8."""
+        """Return the weight, qint8."""
         return self._weight_bias()[0]
 
     def bias(self) -> Tensor | None:
-        """The bias, float32, or None."""
+        """Return the bias, float32, or None."""
         return self._weight_bias()[1]
 
     def extra_repr(self) -> str:

@@ -117,7 +117,7 @@ class Embedding(Module):
         self._packed_params.set_weight(w)
 
     def weight(self) -> Tensor:
-        """The table."""
+        """Return the table."""
         return self._packed_params._weight()
 
     @classmethod
@@ -134,7 +134,7 @@ class Embedding(Module):
 
 
 def quantized_table(cls: type, mod: Module, kind: type, trained_kind: type) -> Tensor:
-    """A float layer's table as integers. AssertionError unless its qconfig uses a floating zero point per row."""
+    """Return a float layer's table as integers. AssertionError unless its qconfig uses a floating zero point per row."""
     if hasattr(mod, "weight_fake_quant"):
         expected, observer = trained_kind, mod.weight_fake_quant
     else:

@@ -22,19 +22,19 @@ class FXFloatFunctional(Module):
         raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x + y`."""
+        """Return `x + y`."""
         return x + y
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x + y`."""
+        """Return `x + y`."""
         return x + y
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x * y`."""
+        """Return `x * y`."""
         return x * y
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x * y`."""
+        """Return `x * y`."""
         return x * y
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
@@ -42,11 +42,11 @@ class FXFloatFunctional(Module):
         return aten.cat(x, dim)
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        """`relu(x + y)`."""
+        """Return `relu(x + y)`."""
         return (x + y).relu()
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x @ y`."""
+        """Return `x @ y`."""
         return x @ y
 
 
@@ -62,19 +62,19 @@ class FloatFunctional(Module):
         raise RuntimeError("FloatFunctional is not intended to use the 'forward'. Please use the underlying operation")
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x + y`."""
+        """Return `x + y`."""
         return self.activation_post_process(x + y)
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x + y`; sums with a number are not observed."""
+        """Return `x + y`; sums with a number are not observed."""
         return x + y
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x * y`."""
+        """Return `x * y`."""
         return self.activation_post_process(x * y)
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x * y`; products with a number are not observed."""
+        """Return `x * y`; products with a number are not observed."""
         return x * y
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
@@ -82,11 +82,11 @@ class FloatFunctional(Module):
         return self.activation_post_process(aten.cat(x, dim))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        """`relu(x + y)`."""
+        """Return `relu(x + y)`."""
         return self.activation_post_process((x + y).relu())
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x @ y`."""
+        """Return `x @ y`."""
         return self.activation_post_process(x @ y)
 
 
@@ -119,19 +119,19 @@ class QFunctional(Module):
         raise RuntimeError("Functional is not intended to use the 'forward'. Please use the underlying operation")
 
     def add(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x + y`."""
+        """Return `x + y`."""
         return self.activation_post_process(quantized.add(x, y, self.scale, self.zero_point))
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x + y`, with its own scale."""
+        """Return `x + y`, with its own scale."""
         return quantized.add_scalar(x, y)
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x * y`."""
+        """Return `x * y`."""
         return self.activation_post_process(quantized.mul(x, y, self.scale, self.zero_point))
 
     def mul_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x * y`, with its own scale."""
+        """Return `x * y`, with its own scale."""
         return quantized.mul_scalar(x, y)
 
     def cat(self, x: List[Tensor], dim: int = 0) -> Tensor:  # noqa: UP006
@@ -139,11 +139,11 @@ class QFunctional(Module):
         return self.activation_post_process(quantized.cat(x, dim, self.scale, self.zero_point))
 
     def add_relu(self, x: Tensor, y: Tensor) -> Tensor:
-        """`relu(x + y)`."""
+        """Return `relu(x + y)`."""
         return self.activation_post_process(quantized.add_relu(x, y, self.scale, self.zero_point))
 
     def matmul(self, x: Tensor, y: Tensor) -> Tensor:
-        """`x @ y`."""
+        """Return `x @ y`."""
         return quantized.matmul(x, y, self.scale, self.zero_point)
 
     @classmethod

@@ -150,11 +150,11 @@ class Linear(WeightedQuantizedModule):
         return self._packed_params._weight_bias()
 
     def weight(self) -> Tensor:
-        """The weight, qint8."""
+        """Return the weight, qint8."""
         return self._weight_bias()[0]
 
     def bias(self) -> Tensor | None:
-        """The bias, float32, or None."""
+        """Return the bias, float32, or None."""
         return self._weight_bias()[1]
 
     def set_weight_bias(self, w: Tensor, b: Optional[Tensor]) -> None:  # noqa: UP045  (scripted)

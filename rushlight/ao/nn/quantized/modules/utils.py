@@ -67,7 +67,7 @@ def _hide_packed_params_repr(self: Module, params: type) -> str:
 
 
 def observers_of(mod: Module, precomputed: bool = False) -> tuple[Any, Any]:
-    """The observer of a layer's results, or None, and one for its weight, which has observed it.
+    """Return the observer of a layer's results, or None, and one for its weight, which has observed it.
 
     `precomputed`: fake quantization has observed it already. AssertionError if the layer has no qconfig.
     """
@@ -84,12 +84,12 @@ def observers_of(mod: Module, precomputed: bool = False) -> tuple[Any, Any]:
 
 
 def inner_of(mod: Module) -> Module:
-    """The layer with the weight: the module itself, or the first one of a fused module."""
+    """Return the layer with the weight: the module itself, or the first one of a fused module."""
     return mod if isinstance(getattr(mod, "weight", None), Tensor) else mod[0]
 
 
 def require_float_module(cls: type, mod: Module, *kinds: type | None) -> None:
-    """AssertionError unless a module has one of the classes that `cls.from_float` accepts."""
+    """Raise AssertionError unless a module has one of the classes that `cls.from_float` accepts."""
     expected = [kind for kind in kinds if kind is not None]
     if type(mod) not in expected:
         names = ", ".join(kind.__name__ for kind in expected)

@@ -114,7 +114,7 @@ class _ConvBnNd(BatchStatistics, floats._Convolution, _FusedModule):
         return made
 
     def to_float(self) -> Module:
-        """A float convolution with batch normalisation folded into it, and a ReLU after it where this layer has one."""
+        """Return a float convolution with batch normalisation folded into it, and a ReLU after it where this layer has one."""
         made = self._FLOAT_CONV_MODULE(
             self.in_channels, self.out_channels, self.kernel_size, self.stride, self.padding, self.dilation, self.groups,
             self.bias is not None, self.padding_mode,
@@ -178,7 +178,7 @@ class _ConvReLU(_FusedModule):
     """The mixin of convolutions with a ReLU; it follows the convolution among their bases."""
 
     def to_float(self) -> Module:
-        """A float convolution and a ReLU."""
+        """Return a float convolution and a ReLU."""
         made = self._FLOAT_MODULE(super().to_float(), ReLU())
         made.train(self.training)
         return made

@@ -63,7 +63,7 @@ class LinearBn1d(BatchStatistics, Linear, _FusedModule):
         return made
 
     def to_float(self) -> Module:
-        """A float layer with batch normalisation folded into it."""
+        """Return a float layer with batch normalisation folded into it."""
         made, bn = Linear(self.in_features, self.out_features), self.bn
         made.weight, made.bias = fuse_linear_bn_weights(
             self.weight, self.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias

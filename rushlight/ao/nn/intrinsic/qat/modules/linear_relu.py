@@ -22,5 +22,5 @@ class LinearReLU(qat.Linear, _FusedModule):
         return F.relu(F.linear(input, self.weight_fake_quant(self.weight), self.bias))
 
     def to_float(self) -> Module:
-        """A float layer and a ReLU."""
+        """Return a float layer and a ReLU."""
         return intrinsic.LinearReLU(super().to_float(), ReLU())

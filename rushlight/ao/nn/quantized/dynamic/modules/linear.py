@@ -79,7 +79,7 @@ class Linear(static.Linear):
 
 
 def dynamic_observer(mod: Module) -> Module:
-    """The qconfig's observer of a layer's weight. AssertionError unless it is for qint8 or float16."""
+    """Return the qconfig's observer of a layer's weight. AssertionError unless it is for qint8 or float16."""
     if not hasattr(mod, "qconfig"):
         raise AssertionError("Input float module must have qconfig defined")
     has_weight = mod.qconfig is not None and mod.qconfig.weight is not None

@@ -16,19 +16,19 @@ aten, quantized = namespaces.namespace("aten"), namespaces.namespace("quantized"
 
 
 def pack_weight_bias(qweight: Tensor, bias: Tensor | None, dtype: dtype) -> Any:
-    """A packed linear layer: from a qint8 weight, or a float32 one that is rounded to float16."""
+    """Return a packed linear layer: from a qint8 weight, or a float32 one that is rounded to float16."""
     packing = quantized.linear_prepack if dtype is qint8 else quantized.linear_prepack_fp16
     return packing(qweight, bias)
 
 
 def placeholder(rows: int, columns: int, kind: dtype, scale: float) -> Tensor:
-    """A random weight, to be replaced by a state or a float layer's weight."""
+    """Return a random weight, to be replaced by a state or a float layer's weight."""
     made = aten.randn.default([rows, columns], dtype=float32)
     return quantize_per_tensor(made, scale, 0, qint8) if kind is qint8 else made
 
 
 def as_quantized(mod: Module, weight: Tensor, kind: dtype) -> Tensor:
-    """A float layer's weight quantized to qint8 by its qconfig's observer; float32 for float16."""
+    """Return a float layer's weight quantized to qint8 by its qconfig's observer; float32 for float16."""
     if kind is not qint8:
         return weight.float()
     observer = dynamic_observer(mod)

@@ -29,7 +29,7 @@ def _apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Ten
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
-    """`tensor.index_select(dim, permutation)`."""
+    """Return `tensor.index_select(dim, permutation)`."""
     return _apply_permutation(tensor, permutation, dim)
 
 
@@ -121,7 +121,7 @@ class RNNBase(Module):
     # Checks
 
     def check_input(self, input: Tensor, batch_sizes: Optional[Tensor]) -> None:  # noqa: UP045
-        """RuntimeError unless the input's dimensions and features fit."""
+        """Raise RuntimeError unless the input's dimensions and features fit."""
         expected_input_dim = 2 if batch_sizes is not None else 3
         if input.dim() != expected_input_dim:
             raise RuntimeError(f"input must have {expected_input_dim} dimensions, got {input.dim()}")
@@ -143,7 +143,7 @@ class RNNBase(Module):
         expected_hidden_size: tuple[int, int, int],
         msg: str = "Expected hidden size {}, got {}",  # noqa: UP006
     ) -> None:
-        """RuntimeError unless a state has the shape."""
+        """Raise RuntimeError unless a state has the shape."""
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
@@ -172,11 +172,11 @@ class RNNBase(Module):
         return found
 
     def get_weight(self) -> dict[str, Tensor]:
-        """The weights, by their names in a float layer."""
+        """Return the weights, by their names in a float layer."""
         return self._weight_bias()["weight"]
 
     def get_bias(self) -> dict[str, Tensor]:
-        """The biases, by their names in a float layer."""
+        """Return the biases, by their names in a float layer."""
         return self._weight_bias()["bias"]
 
     @classmethod
@@ -282,7 +282,7 @@ class LSTM(RNNBase):
         hx: Tuple[Tensor, Tensor],  # noqa: UP006
         permutation: Optional[Tensor],  # noqa: UP045
     ) -> Tuple[Tensor, Tensor]:  # noqa: UP006
-        """The states with sequences reordered."""
+        """Return the states with sequences reordered."""
         if permutation is None:
             return hx
         return _apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation)
@@ -293,7 +293,7 @@ class LSTM(RNNBase):
         hidden: Tuple[Tensor, Tensor],  # noqa: UP006
         batch_sizes: Optional[Tensor],  # noqa: UP045
     ) -> None:
-        """RuntimeError unless input and states fit the layer and each other."""
+        """Raise RuntimeError unless input and states fit the layer and each other."""
         self.check_input(input, batch_sizes)
         expected_hidden_size = self.get_expected_hidden_size(input, batch_sizes)
         self.check_hidden_size(hidden[0], expected_hidden_size, "Expected hidden[0] size {}, got {}")
@@ -369,13 +369,13 @@ class GRU(RNNBase):
         return output, self.permute_hidden(hidden, unsorted_indices)
 
     def permute_hidden(self, hx: Tensor, permutation: Optional[Tensor]) -> Tensor:  # noqa: UP045
-        """The state with sequences reordered."""
+        """Return the state with sequences reordered."""
         if permutation is None:
             return hx
         return _apply_permutation(hx, permutation)
 
     def check_forward_args(self, input: Tensor, hidden: Tensor, batch_sizes: Optional[Tensor]) -> None:  # noqa: UP045
-        """RuntimeError unless input and state fit the layer and each other."""
+        """Raise RuntimeError unless input and state fit the layer and each other."""
         self.check_input(input, batch_sizes)
         expected_hidden_size = self.get_expected_hidden_size(input, batch_sizes)
         self.check_hidden_size(hidden, expected_hidden_size, "Expected hidden size {}, got {}")

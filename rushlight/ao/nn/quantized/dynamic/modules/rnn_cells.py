@@ -46,12 +46,12 @@ class RNNCellBase(Module):
         return text
 
     def check_forward_input(self, input):
-        """RuntimeError unless the input has as many features as the cell takes."""
+        """Raise RuntimeError unless the input has as many features as the cell takes."""
         if input.size(1) != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)}, expected {self.input_size}")
 
     def check_forward_hidden(self, input: Tensor, hx: Tensor, hidden_label: str = "") -> None:
-        """RuntimeError unless a state fits the input and the cell."""
+        """Raise RuntimeError unless a state fits the input and the cell."""
         if input.size(0) != hx.size(0):
             raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{hidden_label} batch size {hx.size(0)}")
         if hx.size(1) != self.hidden_size:
@@ -93,11 +93,11 @@ class RNNCellBase(Module):
         return found
 
     def get_weight(self) -> dict[str, Tensor]:
-        """The weights by their names in a float cell."""
+        """Return the weights by their names in a float cell."""
         return self._weight_bias()["weight"]
 
     def get_bias(self) -> dict[str, Tensor]:
-        """The biases by their names in a float cell."""
+        """Return the biases by their names in a float cell."""
         return self._weight_bias()["bias"]
 
     def set_weight_bias(self, weight_bias_dict: dict[str, dict[str, Tensor]]) -> None:
