@@ -340,7 +340,7 @@ __all__ = [name for name in (*globals(), *_PACKAGES, *_FUNCTIONS) if not name.st
 
 
 def _find_binding(name: str):
-    """What programs know from `torch._C` beside the types that are there: modules, switches and parts of the jit."""
+    """Return an attribute of `torch._C` that is not one of its types: a module, a switch or a part of the jit."""
     if name in _C_MODULES:
         return _fetch(f"{__name__}._C.{name}")
     if name in _C_NAMES:

@@ -1,5 +1,5 @@
-"""What must be set before other libraries are loaded: kernels of NumPy's BLAS that use the whole processor, and how long
-threads of compiled code spin."""
+"""Environment variables that must be set before other libraries are loaded: they make NumPy's BLAS use kernels for the whole
+processor, and say how long threads of compiled code spin."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class CompileId:
-    """Which capture of which frame a piece of code comes from: prints as `frame/capture`, both from 0."""
+    """The number of a frame and of a capture of that frame, both from 0; prints as `frame/capture`."""
 
     frame_id: int | None
     frame_compile_id: int | None

@@ -236,7 +236,7 @@ class classproperty:  # noqa: N801 (the name that packages import)
 
 
 def _import_dotted_name(name: str) -> Any:
-    """What a dotted name says: a module's attribute."""
+    """Import the module of a dotted name, and return the attribute that the rest of the name stands for."""
     first, *rest = name.split(".")
     found: Any = import_module(first)
     for part in rest:

@@ -18,12 +18,12 @@ def current_accelerator(check_available: bool = False) -> device | None:
 
 
 def device_count() -> int:
-    """How many accelerators there are: 0."""
+    """Return the number of accelerators: 0."""
     return 0
 
 
 def current_device_index() -> int:
-    """Which accelerator is in use; RuntimeError, as there is none."""
+    """Raise RuntimeError, as there is no accelerator whose index could be returned."""
     raise RuntimeError(_NONE)
 
 

@@ -1,4 +1,4 @@
-"""What programs know from `torch._C` beside the types and the jit's parts: each name does here what it does there."""
+"""Names of `torch._C` that are neither types nor parts of the jit, with the behaviour that they have in torch."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class _Run:
         self.place = found.end()
         return found.start()
 
-    def _highlighted(self, check: _Check) -> int:
+    def _find_highlighted(self, check: _Check) -> int:
         begin = self.place
         while True:
             found = self._find(check, check.text, begin, len(self.text))
@@ -201,5 +201,5 @@ class _Run:
 
 _FINDERS: dict[str, Callable[[_Run, _Check], int]] = {
     "check": _Run._plain, "same": _Run._same, "next": _Run._next, "count": _Run._count, "regex": _Run._regex,
-    "source-highlighted": _Run._highlighted,
+    "source-highlighted": _Run._find_highlighted,
 }  # fmt: skip

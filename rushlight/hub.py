@@ -91,7 +91,7 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = True,
 ) -> dict:
-    """What a file at an address holds; it is fetched once, into `model_dir`.
+    """Load the state dict in the file at an address. The file is downloaded once, into `model_dir`.
 
     `check_hash`: the name of the file ends in `-` and the beginning of its SHA-256, which must be right.
     """
@@ -137,8 +137,8 @@ def _fetch_repository(github: str, force_reload: bool, verbose: bool) -> str:
     return str(folder)
 
 
-def _agreed(github: str, trust_repo: object) -> None:
-    """Ask whether the program of a repository may run, where it has not been agreed to."""
+def _ensure_trusted(github: str, trust_repo: object) -> None:
+    """Ask the user whether to run a repository's code, unless it is trusted already; raise an exception if not."""
     if trust_repo is True:
         return
     owner, name, _ = _parse_repo_info(github)
@@ -158,7 +158,7 @@ def _repository(repo_or_dir: str, source: str, trust_repo: object, force_reload:
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     if source == "github":
-        _agreed(repo_or_dir, trust_repo)
+        _ensure_trusted(repo_or_dir, trust_repo)
         repo_or_dir = _fetch_repository(repo_or_dir, force_reload, verbose)
     path = os.path.join(repo_or_dir, "hubconf.py")
     if not os.path.exists(path):
@@ -196,7 +196,7 @@ def load(
     skip_validation: bool = False,
     **kwargs: object,
 ) -> object:
-    """What the function `model` of a repository's hubconf.py makes of the other arguments.
+    """Call the function `model` of a repository's hubconf.py with the other arguments, and return its result.
 
     `repo_or_dir`: "owner/name:branch" of GitHub, or with source="local" a folder. `trust_repo=True`: don't ask first.
     `force_reload`: fetch it anew. `skip_validation` is for forks, which are not looked for here.
@@ -215,5 +215,5 @@ def list(  # noqa: A001  (torch's name)
 def help(  # noqa: A001  (torch's name)
     github: str, model: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: object = None
 ) -> str | None:
-    """What a repository says of one of its models."""
+    """Return a repository's description of one of its models."""
     return _entry(_repository(github, "github", trust_repo, force_reload, True), model).__doc__

@@ -1,4 +1,4 @@
-"""Which of the library's functions types and modes decide about, and under which names programs find them."""
+"""The table of functions that tensor subclasses and function modes can override, and their public names."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def get_ignored_functions() -> set[Callable]:
 
 
 def get_testing_overrides() -> dict[Callable, Callable]:
-    """For each overridable function one that takes any arguments and returns -1, for tests of the protocol."""
+    """Return for each overridable function one that takes any arguments and returns -1, for tests of the protocol."""
     return {function: _any_arguments for functions in get_overridable_functions().values() for function in functions}
 
 

@@ -40,7 +40,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
 
 
 def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """What the active mode or the deciding types make of a call of `public_api`; TypeError where all decline."""
+    """Let the active mode or the overriding types handle a call of `public_api`; TypeError if all decline."""
     return call_override(public_api, overriding_arguments(tuple(relevant_args), {}), args, kwargs)
 
 

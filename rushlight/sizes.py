@@ -1,6 +1,6 @@
-"""What programs for torch say of sizes and conditions: `_check` and its like, and arithmetic that keeps open sizes open.
+"""Checks and arithmetic on sizes: `torch._check` and similar functions, and operations that keep symbolic sizes symbolic.
 
-In: truth values and numbers. Out: an exception, or a number. Compiled functions follow all of it.
+They take truth values and numbers, and return a number or raise an exception. All of them can be captured by compilation.
 """
 
 from __future__ import annotations

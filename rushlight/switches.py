@@ -22,7 +22,7 @@ _settings: dict[str, object] = {
 }  # fmt: skip
 
 
-def _set(**values: object) -> None:
+def _update_settings(**values: object) -> None:
     with _lock:
         _settings.update(values)
 
@@ -56,7 +56,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     """The least precision of products of float32 matrices: "highest", "high" or "medium". Here it is always the highest."""
     if precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision expects one of {', '.join(_PRECISIONS)}, got {precision!r}")
-    _set(precision=precision)
+    _update_settings(precision=precision)
 
 
 def get_float32_matmul_precision() -> str:
@@ -68,7 +68,7 @@ def set_num_interop_threads(count: int) -> None:
     """The number of operators that may run at the same time. Here they run one after the other, each on all threads."""
     if not isinstance(count, int) or count < 1:
         raise RuntimeError(f"set_num_interop_threads expects a positive integer, got {count!r}")
-    _set(interop_threads=count)
+    _update_settings(interop_threads=count)
 
 
 def get_num_interop_threads() -> int:
@@ -78,7 +78,7 @@ def get_num_interop_threads() -> int:
 
 def set_warn_always(always: bool) -> None:
     """Whether warnings that are given once are given every time."""
-    _set(warn_always=bool(always))
+    _update_settings(warn_always=bool(always))
     if always:
         warnings.simplefilter("always", UserWarning)
 

@@ -125,7 +125,7 @@ def _default_tolerance(*kinds: dtype) -> tuple[float, float]:
 
 def _report(actual: Tensor, expected: Tensor, close: Tensor, path: str, relative: float, absolute: float) -> str:
     if not actual.dim():
-        return f"Scalars are not close{path}!\n\nExpected {expected.item()} but got {actual.item()}.\n" + _allowed(
+        return f"Scalars are not close{path}!\n\nExpected {expected.item()} but got {actual.item()}.\n" + _describe_difference(
             "Absolute", abs(actual.item() - expected.item()), absolute
         )
     wide = actual.dtype.is_complex
@@ -147,7 +147,7 @@ def _greatest(kind: str, differences: np.ndarray, allowed: float) -> str:
     return f"Greatest {kind} difference: {differences[index]} at index {index} (up to {allowed} allowed)"
 
 
-def _allowed(kind: str, difference: float, allowed: float) -> str:
+def _describe_difference(kind: str, difference: float, allowed: float) -> str:
     return f"{kind} difference: {difference} (up to {allowed} allowed)"
 
 

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { MOST_THREADS = 64, SECONDS = 3 };
+enum { MAX_THREADS = 64, SECONDS = 3 };
 
 typedef struct job {
   MODEL* model;
@@ -29,14 +29,14 @@ static void* work(void* given) {
 
 int main(int argc, char** argv) {
   const int threads = argc > 2 ? atoi(argv[2]) : 0;
-  static job jobs[MOST_THREADS];
-  static pthread_t started[MOST_THREADS];
+  static job jobs[MAX_THREADS];
+  static pthread_t started[MAX_THREADS];
   M(value) inputs[8];
   char message[512];
   long runs = 0;
   double began;
   int i, failed = 0;
-  if (argc < 3 || argc > 11 || threads < 1 || threads > MOST_THREADS) return 2;
+  if (argc < 3 || argc > 11 || threads < 1 || threads > MAX_THREADS) return 2;
   for (i = 3; i < argc; ++i) inputs[i - 3] = input_of(argv[i]);
   for (i = 0; i < threads; ++i) {
     const job made = {NULL, inputs, (size_t)argc - 3, 0, 0};

@@ -41,5 +41,5 @@ int main(int argc, char** argv) {
   }
   std::sort(times.begin(), times.end());
   std::printf("{\"latency\": %.9f, \"first\": %.9f, \"memory\": %.3f}\n", times[times.size() / 2], first,
-              most_memory());
+              peak_memory());
 }

@@ -1,7 +1,7 @@
 /* The most memory that the process has had, in MB. */
 #include <stdio.h>
 
-static double most_memory(void) {
+static double peak_memory(void) {
   char line[256];
   long kilobytes = 0;
   FILE* file = fopen("/proc/self/status", "r");

@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
     times[count] = now() - start;
   }
   qsort(times, (size_t)count, sizeof(double), by_size);
-  printf("{\"latency\": %.9f, \"first\": %.9f, \"memory\": %.3f}\n", times[count / 2], first, most_memory());
+  printf("{\"latency\": %.9f, \"first\": %.9f, \"memory\": %.3f}\n", times[count / 2], first, peak_memory());
   M(destroy)(model);
   return 0;
 }

@@ -12,7 +12,7 @@
 
 #include "minilm.h"
 
-enum { MOST_TOKENS = 512, MOST_WORD = 100, BUCKETS = 1 << 16 };
+enum { MAX_TOKENS = 512, MAX_WORD = 100, BUCKETS = 1 << 16 };
 
 /* The vocabulary: each line a piece of a word, whose number is its id. */
 typedef struct entry {
@@ -68,10 +68,10 @@ static void forget_vocabulary(void) {
 
 /* The longest pieces of a word, one after the other, those behind the first with ## before them. */
 static int pieces_of(const char* word, size_t size, int64_t* ids, int room) {
-  char piece[MOST_WORD + 3];
+  char piece[MAX_WORD + 3];
   size_t begin = 0;
   int count = 0;
-  if (size > MOST_WORD) begin = size + 1;
+  if (size > MAX_WORD) begin = size + 1;
   while (begin < size && count < room) {
     size_t end;
     int64_t id = -1;
@@ -95,7 +95,7 @@ static int is_alone(unsigned char c) { return c < 128 && ispunct(c); }
 static int tokens_of(const char* text, int64_t* ids) {
   int count = 0;
   ids[count++] = find("[CLS]", 5);
-  while (*text && count < MOST_TOKENS - 1) {
+  while (*text && count < MAX_TOKENS - 1) {
     char word[512];
     size_t size = 0;
     if (isspace((unsigned char)*text)) {
@@ -106,7 +106,7 @@ static int tokens_of(const char* text, int64_t* ids) {
     else
       while (*text && !isspace((unsigned char)*text) && !is_alone((unsigned char)*text) && size < sizeof(word) - 1)
         word[size++] = (char)tolower((unsigned char)*text++);
-    count += pieces_of(word, size, ids + count, MOST_TOKENS - 1 - count);
+    count += pieces_of(word, size, ids + count, MAX_TOKENS - 1 - count);
   }
   ids[count++] = find("[SEP]", 5);
   return count;
@@ -132,12 +132,12 @@ int main(int argc, char** argv) {
     fprintf(stderr, "sentences minilm.weights vocab.txt QUERY SENTENCE...\n");
     return 1;
   }
-  ids = calloc((size_t)rows * MOST_TOKENS, sizeof(*ids));
-  mask = calloc((size_t)rows * MOST_TOKENS, sizeof(*mask));
+  ids = calloc((size_t)rows * MAX_TOKENS, sizeof(*ids));
+  mask = calloc((size_t)rows * MAX_TOKENS, sizeof(*mask));
   if (!ids || !mask || minilm_create(argv[1], &model, message, sizeof(message)) != MINILM_OK) {
     fprintf(stderr, "sentences: %s\n", ids && mask ? message : "there is no memory left");
   } else if (!strcmp(argv[2], "-")) {
-    for (i = 3; i < argc && i - 3 < MOST_TOKENS; ++i) ids[i - 3] = atoll(argv[i]), mask[i - 3] = 1;
+    for (i = 3; i < argc && i - 3 < MAX_TOKENS; ++i) ids[i - 3] = atoll(argv[i]), mask[i - 3] = 1;
     if (embed(model, ids, 1, i - 3, mask, &vectors)) {
       for (i = 0; i < vectors.sizes[1]; ++i) printf("%s%.6f", i ? " " : "", ((float*)vectors.data)[i]);
       printf("\n");
@@ -149,11 +149,11 @@ int main(int argc, char** argv) {
     int64_t* packed_mask = mask;
     int counts[256];
     for (row = 0; row < rows && row < 256; ++row) {
-      counts[row] = tokens_of(argv[3 + row], ids + (size_t)row * MOST_TOKENS);
+      counts[row] = tokens_of(argv[3 + row], ids + (size_t)row * MAX_TOKENS);
       if (counts[row] > longest) longest = counts[row];
     }
     for (row = 0; row < rows && row < 256; ++row) {
-      memmove(ids + (size_t)row * (size_t)longest, ids + (size_t)row * MOST_TOKENS, (size_t)longest * sizeof(*ids));
+      memmove(ids + (size_t)row * (size_t)longest, ids + (size_t)row * MAX_TOKENS, (size_t)longest * sizeof(*ids));
       for (i = 0; i < longest; ++i) packed_mask[row * longest + i] = i < counts[row];
     }
     if (embed(model, ids, rows, longest, mask, &vectors)) {

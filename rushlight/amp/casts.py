@@ -1,4 +1,4 @@
-"""What autocast does to each operator: the kernels of the dispatch key Autocast.
+"""The kernels of the dispatch key Autocast: how autocast treats each operator.
 
 Matrix products, convolutions and attention run in the lower precision; operators that need range or precision run in float32;
 a few that join tensors run in the widest dtype among them; all others take what they get. float64 is never changed. Weights

@@ -142,7 +142,7 @@ class GradScaler:
         return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self) -> float:
-        """By how much the scale rises."""
+        """Return the factor by which the scale rises."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -150,7 +150,7 @@ class GradScaler:
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """By how much the scale falls."""
+        """Return the factor by which the scale falls."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:

@@ -1,4 +1,4 @@
-"""What a library that is not used says of itself."""
+"""The interface of a backend library that Rushlight does not use."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _sdp = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
 
 
 def flash_sdp_enabled() -> bool:
-    """What `enable_flash_sdp` set."""
+    """Return the value that `enable_flash_sdp` set."""
     return _sdp["flash"]
 
 
@@ -39,7 +39,7 @@ def enable_flash_sdp(enabled: bool) -> None:
 
 
 def mem_efficient_sdp_enabled() -> bool:
-    """What `enable_mem_efficient_sdp` set."""
+    """Return the value that `enable_mem_efficient_sdp` set."""
     return _sdp["mem_efficient"]
 
 
@@ -49,7 +49,7 @@ def enable_mem_efficient_sdp(enabled: bool) -> None:
 
 
 def math_sdp_enabled() -> bool:
-    """What `enable_math_sdp` set."""
+    """Return the value that `enable_math_sdp` set."""
     return _sdp["math"]
 
 
@@ -59,7 +59,7 @@ def enable_math_sdp(enabled: bool) -> None:
 
 
 def cudnn_sdp_enabled() -> bool:
-    """What `enable_cudnn_sdp` set."""
+    """Return the value that `enable_cudnn_sdp` set."""
     return _sdp["cudnn"]
 
 

@@ -1,4 +1,5 @@
-/* AccumulateNode: the leaf of the tape. This file makes it and lets `.grad` take over a gradient that nobody else holds. */
+/* AccumulateNode: the leaf of the tape. This file creates such nodes, and lets `.grad` take over a gradient that nothing else
+   references. */
 #include "accumulate.h"
 
 #include <stddef.h>
@@ -41,7 +42,7 @@ PyTypeObject AccumulateNode_Type = {
     .tp_members = members,
 };
 
-PyObject *referent(PyObject *reference)
+PyObject *dereference(PyObject *reference)
 {
     PyObject *found = NULL;
 #if PY_VERSION_HEX >= 0x030d0000
@@ -54,7 +55,7 @@ PyObject *referent(PyObject *reference)
     return found;
 }
 
-static int fill(AccumulateNode *node, PyObject *tensor, const TensorImpl *impl)
+static int fill_node(AccumulateNode *node, PyObject *tensor, const TensorImpl *impl)
 {
     if (node_initialise(&node->base) < 0)
         return -1;
@@ -68,7 +69,8 @@ static int fill(AccumulateNode *node, PyObject *tensor, const TensorImpl *impl)
     return failed ? -1 : 0;
 }
 
-/* No Python code runs between reading `meta->accumulator` and setting it, so two threads find the same node. */
+/* Return the accumulator of a leaf. No Python code runs between reading `meta->accumulator` and setting it, so two threads get
+   the same node. */
 PyObject *accumulator_of(PyObject *tensor, AutogradMeta *meta)
 {
     TensorImpl *impl = impl_of(tensor);
@@ -76,12 +78,12 @@ PyObject *accumulator_of(PyObject *tensor, AutogradMeta *meta)
     if (!impl || !type)
         return PyErr_Format(PyExc_TypeError, "accumulator_of: expected a Tensor, got %.200s", Py_TYPE(tensor)->tp_name);
     AccumulateNode *node = (AccumulateNode *)type->tp_alloc(type, 0);
-    PyObject *reference = node && fill(node, tensor, impl) == 0 ? PyWeakref_NewRef((PyObject *)node, NULL) : NULL;
+    PyObject *reference = node && fill_node(node, tensor, impl) == 0 ? PyWeakref_NewRef((PyObject *)node, NULL) : NULL;
     if (!reference) {
         Py_XDECREF((PyObject *)node);
         return NULL;
     }
-    PyObject *present = meta->accumulator && PyWeakref_Check(meta->accumulator) ? referent(meta->accumulator) : NULL;
+    PyObject *present = meta->accumulator && PyWeakref_Check(meta->accumulator) ? dereference(meta->accumulator) : NULL;
     if (present) {
         Py_DECREF(reference);
         Py_DECREF((PyObject *)node);
@@ -99,8 +101,9 @@ static PyObject *find_accumulator(PyObject *Py_UNUSED(module), PyObject *tensor)
     return accumulator_of(tensor, autograd_of(impl));
 }
 
-/* Whether `tensor` owns fresh memory that nobody else can see, laid out like `like`. The caller holds `references` of it. */
-static int is_nobody_elses(PyObject *tensor, const TensorImpl *like, Py_ssize_t references)
+/* Whether `tensor` owns fresh memory that nothing else references, laid out like `like`. The caller holds `references`
+   references to it. */
+static int is_uniquely_owned(PyObject *tensor, const TensorImpl *like, Py_ssize_t references)
 {
     TensorImpl *impl = (PyObject *)Py_TYPE(tensor) == configuration.tensor_type ? impl_of(tensor) : NULL;
     if (!impl || Py_REFCNT(tensor) != references || Py_REFCNT((PyObject *)impl) != 1 || Py_REFCNT(impl->storage) != 1)
@@ -112,7 +115,7 @@ static int is_nobody_elses(PyObject *tensor, const TensorImpl *like, Py_ssize_t 
         return 0;
     const StorageImpl *storage = (StorageImpl *)impl->storage;
     int owns = storage->capacity || (storage->buffer && block_is(storage->buffer));
-    /* An expanded gradient has several elements in one place, and cannot be added to. */
+    /* An expanded gradient has several elements at one address, and cannot be added to. */
     int itemsize = itemsize_of(impl->dtype);
     Py_ssize_t numel = impl_numel(impl);
     if (itemsize < 0 || numel < 0) {
@@ -131,7 +134,7 @@ int accumulate_by_taking(AccumulateNode *node, PyObject *grads)
     AutogradMeta *meta = impl ? autograd_of(impl) : NULL;
     const ThreadRecord *record = thread_record();
     if (!meta || is_set(meta->grad) || is_set(meta->post_accumulate_hooks) || record->grad_enabled || modes_active(record) ||
-        PyList_GET_SIZE(grads) != 1 || !is_nobody_elses(PyList_GET_ITEM(grads, 0), impl, 1))
+        PyList_GET_SIZE(grads) != 1 || !is_uniquely_owned(PyList_GET_ITEM(grads, 0), impl, 1))
         return 0;
     Py_XSETREF(meta->grad, Py_NewRef(PyList_GET_ITEM(grads, 0)));
     return 1;

@@ -13,11 +13,11 @@ typedef struct {
 /* The node that adds to a leaf's `.grad`, as a new reference. A leaf has at most one at a time; only graphs keep it alive. */
 PyObject *accumulator_of(PyObject *tensor, AutogradMeta *meta);
 
-/* Dereferences a weak reference: a new reference, or NULL (no exception set). */
-PyObject *referent(PyObject *reference);
+/* Dereference a weak reference: return a new reference, or NULL with no exception set if the object is gone. */
+PyObject *dereference(PyObject *reference);
 
-/* Makes the one gradient in the list `grads` the leaf's `.grad` without a copy. Returns 0 and changes nothing when the theft
-   would be visible: somebody else holds the gradient, the leaf already has one, or hooks wait for it. */
+/* Make the single gradient in the list `grads` the leaf's `.grad` without a copy. Return 0 and change nothing if that would be
+   visible: something else references the gradient, the leaf already has one, or hooks are registered. */
 int accumulate_by_taking(AccumulateNode *node, PyObject *grads);
 
 #endif

@@ -16,9 +16,9 @@ enum {
 
 static const size_t LARGEST_DEFAULT_LIMIT = (size_t)4 << 30;
 
-/* The free block's own first bytes hold this header. It is on two lists: the list of all cached blocks, where the one freed
-   longest ago is evicted first, and its size class's list, where the one freed last is reused first because it is warm in
-   the caches. */
+/* The header of a free block, stored in its first bytes. Each free block is on two lists: the list of all cached blocks, from
+   which the block freed longest ago is evicted first, and the list of its size class, from which the block freed last is reused
+   first because it is still in the caches. */
 typedef struct FreeBlock {
     struct FreeBlock *newer, *older;
     struct FreeBlock *newer_in_class, *older_in_class;
@@ -47,7 +47,7 @@ void allocator_initialize(void)
     pthread_atfork(lock, unlock, unlock);
 }
 
-/* Rounds up to a size class. False if the class would exceed PTRDIFF_MAX. */
+/* Round up to a size class. Return false if the class would exceed PTRDIFF_MAX. */
 static bool size_class(size_t nbytes, int *index, size_t *capacity)
 {
     if (nbytes <= (size_t)1 << EVEN_CLASSES_LOG2) {
@@ -94,7 +94,7 @@ static void take_out(FreeBlock *block)
     statistics.cached_bytes -= block->capacity;
 }
 
-/* Evicts the oldest blocks until at most `limit` bytes are cached; returns them chained by `older`. */
+/* Evict the oldest blocks until at most `limit` bytes are cached; return them chained by `older`. */
 static FreeBlock *evict_down_to(size_t limit)
 {
     FreeBlock *evicted = NULL;

@@ -1,6 +1,7 @@
 /* The caching CPU allocator. Plain C without Python, so native code may call it from any thread.
 
-   In: a number of bytes. Out: memory aligned to RUSHLIGHT_ALIGNMENT, with its size rounded up to a size class. */
+   A request is a number of bytes; the result is memory aligned to RUSHLIGHT_ALIGNMENT, with its size rounded up to a size
+   class. */
 #ifndef RUSHLIGHT_ALLOCATOR_H
 #define RUSHLIGHT_ALLOCATOR_H
 
@@ -20,11 +21,11 @@ typedef struct {
     uint64_t system_allocations; /* blocks obtained from the operating system */
 } AllocatorStatistics;
 
-/* Sets the default cache limit. Call once, before anything else here. */
+/* Set the default cache limit. Call once, before anything else here. */
 void allocator_initialize(void);
 
-/* Returns NULL when the system refuses, even after the cache was emptied, and when nbytes cannot be rounded up to a
-   size class below PTRDIFF_MAX. *capacity receives the usable size, which allocator_free wants back. */
+/* Return NULL if the system refuses even after the cache was emptied, or if nbytes cannot be rounded up to a size class below
+   PTRDIFF_MAX. *capacity receives the usable size, which must be passed to allocator_free. */
 void *allocator_allocate(size_t nbytes, size_t *capacity);
 void allocator_free(void *memory, size_t capacity);
 

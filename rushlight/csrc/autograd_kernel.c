@@ -1,7 +1,8 @@
-/* The kernels at the keys Autograd and ADInplaceOrView; `lower` is the rest of the chain. See rushlight.autograd.variable.
+/* The kernels at the keys Autograd and ADInplaceOrView; `lower` is the chain of kernels below them. See
+   rushlight.autograd.variable.
 
-   AutogradKernel: passes a call on when no argument requires grad, and records it otherwise.
-   ViewOrWriteKernel: notes that a result is a view, or that the first argument was written to. */
+   AutogradKernel: calls `lower` if no argument requires grad, and records the call otherwise. ViewOrWriteKernel: marks the
+   result as a view, or counts a write to the first argument. */
 #include "record.h"
 
 #include <stddef.h>
@@ -12,7 +13,7 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *lower; /* owned: the chain below */
     PyObject *slow;  /* owned: the Python fallback, called like the operator when `plan` cannot record the node */
-    PyObject *plan;  /* owned: see record.h; NULL where Python does all recording */
+    PyObject *plan; /* owned: see record.h; NULL if all recording is done in Python */
 } AutogradKernel;
 
 static int any_requires_grad(PyObject *const *values, Py_ssize_t count)

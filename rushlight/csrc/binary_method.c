@@ -12,7 +12,7 @@ typedef struct {
     PyObject *name;
 } BinaryMethod;
 
-/* Subclasses may override the operator. */
+/* Whether the operator may be called directly: subclasses may override it. */
 static int is_plain_tensor(PyObject *object) { return (PyObject *)Py_TYPE(object) == configuration.tensor_type; }
 
 static PyObject *method_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)

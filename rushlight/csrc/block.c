@@ -1,6 +1,6 @@
 /* Block: a Python object that owns memory of the caching allocator, and the functions that allocate and report.
 
-   NumPy arrays made over a Block hold it by the buffer protocol: the memory returns to the pool with the last view. */
+   NumPy arrays over a Block hold it through the buffer protocol: the memory returns to the cache when the last view is gone. */
 #include "module.h"
 
 #include <stddef.h>
@@ -93,7 +93,8 @@ static PyObject *refuse(PyObject *size)
                         "or use smaller ones", size);
 }
 
-/* Reads a size that must not be negative. Returns -1 with an exception set; *too_large says that the error is a MemoryError. */
+/* Read a size that must not be negative. Return -1 with an exception set, or with *too_large set for the caller to raise a
+   MemoryError. */
 static Py_ssize_t read_size(const char *function, PyObject *size, int *too_large)
 {
     int overflow;

@@ -1,4 +1,4 @@
-/* The frame hook's data about a code object: cache entries, each with a guard and a code that may run in its place. */
+/* The frame hook's data about a code object: cache entries, each with a guard and a code object that may run in its place. */
 #include "frame_hook.h"
 
 static Py_ssize_t slot_index = -1;
@@ -135,7 +135,7 @@ static PyObject *globals_of(PyObject *guarded, PyObject *view)
     return PyObject_GetAttrString(view, "f_globals");
 }
 
-/* Fills an entry from a callback's result; -1 with an exception set. */
+/* Fill an entry from a callback's result; -1 with an exception set. */
 static int entry_fill(CacheEntry *entry, PyObject *guarded, PyCodeObject *original, PyObject *view)
 {
     entry->check_fn = PyObject_GetAttrString(guarded, "check_fn");

@@ -1,12 +1,12 @@
 /* CRC-32, the checksum of zip archives. It runs at memory speed on processors with carry-less multiplication.
 
-   The polynomial is folded 64 bytes at a time, then 16, and what is left is reduced by Barrett's method: V. Gopal and others,
+   The polynomial is folded 64 bytes at a time, then 16; the remainder is reduced by Barrett's method: V. Gopal and others,
    "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", Intel, 2009. Bits are reflected, as in zip. */
 #include "module.h"
 
 #include <stdint.h>
 
-enum { FOLDED_BYTES = 64, RELEASING_BYTES = 1 << 16 };
+enum { FOLDED_BYTES = 64, MIN_BYTES_WITHOUT_GIL = 1 << 16 };
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -19,7 +19,7 @@ __attribute__((target("pclmul,sse4.1"))) static inline __m128i fold(__m128i sum,
     return _mm_xor_si128(_mm_xor_si128(low, high), next);
 }
 
-/* The state of the checksum after `size` bytes more, a multiple of 16 and at least 64. */
+/* Return the state of the checksum after `size` more bytes, a multiple of 16 and at least 64. */
 __attribute__((target("pclmul,sse4.1"))) static uint32_t fold_all(uint32_t state, const uint8_t *bytes, size_t size)
 {
     const __m128i by_64 = _mm_set_epi64x(0x01c6e41596, 0x0154442bd4); /* x^(4*128-32), x^(4*128+32) modulo the polynomial */
@@ -51,7 +51,7 @@ __attribute__((target("pclmul,sse4.1"))) static uint32_t fold_all(uint32_t state
 static uint32_t fold_all(uint32_t state, const uint8_t *bytes, size_t size) { return state; }
 #endif
 
-/* Bit by bit: for the last bytes, and for processors without carry-less multiplication. */
+/* Add bytes bit by bit: the last bytes, or all bytes on processors without carry-less multiplication. */
 static uint32_t add_bytes(uint32_t state, const uint8_t *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -77,7 +77,7 @@ static PyObject *crc32(PyObject *Py_UNUSED(module), PyObject *data)
     uint32_t sum;
     if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    if (view.len >= RELEASING_BYTES) {
+    if (view.len >= MIN_BYTES_WITHOUT_GIL) {
         Py_BEGIN_ALLOW_THREADS
         sum = checksum(view.buf, (size_t)view.len);
         Py_END_ALLOW_THREADS

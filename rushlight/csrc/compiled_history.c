@@ -1,8 +1,8 @@
-/* The autograd side of a compiled program's node: edges to its inputs, history for its outputs, values saved for its
-   backward. rushlight.aot.training calls this once for each run. */
+/* The autograd side of a compiled program's node: edges to its inputs, history for its outputs, and values saved for its
+   backward. rushlight.aot.training calls this file's functions once for each run. */
 #include "record.h"
 
-/* values[positions[index]] for a tuple or list `values`; NULL with an exception set. */
+/* Return values[positions[index]] for a tuple or list `values`; NULL with an exception set. */
 static PyObject *value_at(PyObject *values, PyObject *positions, Py_ssize_t index)
 {
     PyObject *item = PyTuple_GET_ITEM(positions, index);
@@ -72,9 +72,9 @@ static PyObject *give_histories(PyObject *Py_UNUSED(module), PyObject *const *ar
     Py_RETURN_NONE;
 }
 
-/* A value as the node saves it: an int as it is, a tensor with its version. Outputs are saved without their history, because
-   they know the node. */
-static PyObject *kept_value(PyObject *value, int is_output)
+/* Return what a node saves for a value: an int itself, or a tensor with its version. Outputs are saved without their history,
+   because they reference the node. */
+static PyObject *save_value(PyObject *value, int is_output)
 {
     TensorImpl *impl = impl_of(value);
     const ThreadRecord *record = impl ? thread_record() : NULL;
@@ -90,8 +90,8 @@ static PyObject *kept_value(PyObject *value, int is_output)
     return kept;
 }
 
-/* Saves the value at a place (kind, position). The kinds are primals, further results of the forward, and outputs. */
-static PyObject *keep_place(PyObject *place, PyObject *const *kinds)
+/* Save the value at a place (kind, position). The kinds are primals, additional results of the forward, and outputs. */
+static PyObject *save_place(PyObject *place, PyObject *const *kinds)
 {
     if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) != 2 || !PyLong_Check(PyTuple_GET_ITEM(place, 0)))
         return PyErr_Format(PyExc_TypeError, "keep_values: a place is (kind, position), got %R", place);
@@ -99,7 +99,7 @@ static PyObject *keep_place(PyObject *place, PyObject *const *kinds)
     if (kind < 0 || kind > 2)
         return PyErr_Format(PyExc_ValueError, "keep_values: there is no kind %ld", kind);
     PyObject *value = value_at(kinds[kind], place, 1);
-    return value ? kept_value(value, kind == 2) : NULL;
+    return value ? save_value(value, kind == 2) : NULL;
 }
 
 static PyObject *keep_values(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
@@ -109,7 +109,7 @@ static PyObject *keep_values(PyObject *Py_UNUSED(module), PyObject *const *args,
         return PyErr_Format(PyExc_TypeError, "keep_values: expected a tuple of places, primals, further results and outputs");
     PyObject *kept = PyList_New(PyTuple_GET_SIZE(args[0]));
     for (Py_ssize_t i = 0; kept && i < PyTuple_GET_SIZE(args[0]); i++) {
-        PyObject *value = keep_place(PyTuple_GET_ITEM(args[0], i), args + 1);
+        PyObject *value = save_place(PyTuple_GET_ITEM(args[0], i), args + 1);
         if (!value)
             Py_CLEAR(kept);
         else

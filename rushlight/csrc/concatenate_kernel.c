@@ -1,12 +1,15 @@
-/* ConcatenateKernel: the CPU kernel of cat for row-major tensors of one dtype. All other calls go to the general kernel in
-   Python, which also raises the errors. */
+/* ConcatenateKernel: the CPU kernel of cat for row-major tensors of one dtype. It passes all other calls to the general kernel
+   in Python, which also raises the errors. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
 
-enum { WITHOUT_LOCK_FROM = 1 << 16, MOST_DIMENSIONS = 64 }; /* WITHOUT_LOCK_FROM: the GIL is released from this many bytes on */
+enum {
+    MIN_BYTES_WITHOUT_GIL = 1 << 16, /* copies of at least this many bytes release the GIL */
+    MAX_DIMENSIONS = 64
+};
 
 typedef struct {
     PyObject_HEAD
@@ -16,7 +19,7 @@ typedef struct {
 
 static Py_ssize_t size_at(const TensorImpl *impl, Py_ssize_t dim) { return PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, dim)); }
 
-/* Whether `impl` is contiguous enough to copy as it lies, and has the sizes of `first` except along `dim`. */
+/* Whether `impl` is contiguous, so that its memory can be copied directly, and has the sizes of `first` except along `dim`. */
 static int fits(TensorImpl *impl, const TensorImpl *first, Py_ssize_t dim)
 {
     Py_ssize_t rank = PyTuple_GET_SIZE(first->sizes);
@@ -32,12 +35,12 @@ static int fits(TensorImpl *impl, const TensorImpl *first, Py_ssize_t dim)
     return 1;
 }
 
-/* The size of the result along `dim`; 0 to fall back to the general kernel. Wraps a negative `dim`. */
+/* Return the size of the result along `dim`, or 0 to fall back to the general kernel. Wrap a negative `dim`. */
 static Py_ssize_t total_size(PyObject *list, Py_ssize_t *dim)
 {
     TensorImpl *first = PySequence_Fast_GET_SIZE(list) ? impl_of(PySequence_Fast_GET_ITEM(list, 0)) : NULL;
     Py_ssize_t rank = first ? PyTuple_GET_SIZE(first->sizes) : 0, total = 0;
-    if (!first || !(first->key_set & CPU_BIT) || rank > MOST_DIMENSIONS || *dim < -rank || *dim >= rank)
+    if (!first || !(first->key_set & CPU_BIT) || rank > MAX_DIMENSIONS || *dim < -rank || *dim >= rank)
         return 0;
     *dim += *dim < 0 ? rank : 0;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list); i++) {
@@ -66,17 +69,17 @@ static TensorImpl *make_result(const TensorImpl *first, Py_ssize_t dim, Py_ssize
     return made;
 }
 
-/* Copies one input into its columns of the result, which has `outer` rows of `row` bytes. */
+/* Copy one input into its columns of the result, which has `outer` rows of `row` bytes. */
 static void copy_one(const char *input, Py_ssize_t chunk, char *out, Py_ssize_t row, Py_ssize_t outer)
 {
-    PyThreadState *thread = chunk * outer >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
+    PyThreadState *thread = chunk * outer >= MIN_BYTES_WITHOUT_GIL ? PyEval_SaveThread() : NULL;
     for (Py_ssize_t i = 0; i < outer; i++)
         memcpy(out + i * row, input + i * chunk, (size_t)chunk);
     if (thread)
         PyEval_RestoreThread(thread);
 }
 
-/* `inputs` is a tuple, so no other thread can change it while the GIL is released. */
+/* Copy all inputs. `inputs` is a tuple, so no other thread can change it while the GIL is released. */
 static int copy_all(PyObject *inputs, TensorImpl *made, Py_ssize_t dim)
 {
     Py_ssize_t outer = 1, itemsize = itemsize_of(made->dtype), place = 0;
@@ -96,7 +99,7 @@ static int copy_all(PyObject *inputs, TensorImpl *made, Py_ssize_t dim)
     return place == row;
 }
 
-/* NULL without an exception to fall back to the general kernel. */
+/* Return the result, or NULL without an exception to fall back to the general kernel. */
 static PyObject *concatenate(PyObject *list, Py_ssize_t dim)
 {
     PyObject *inputs = PySequence_Tuple(list);

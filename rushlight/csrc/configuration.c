@@ -49,7 +49,7 @@ static PyObject **place_of(const char *name)
     return NULL;
 }
 
-/* Types must have the layout that C code relies on. */
+/* Check that a type has the layout that C code relies on. */
 static int is_acceptable(const char *name, PyObject *value)
 {
     PyTypeObject *base = strcmp(name, "tensor_type") == 0 ? &TensorBase_Type

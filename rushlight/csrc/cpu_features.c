@@ -1,7 +1,7 @@
 /* The vector instructions that this processor and its operating system offer. */
 #include "module.h"
 
-enum { MOST_FEATURES = 8 };
+enum { MAX_FEATURES = 8 };
 
 /* __builtin_cpu_supports wants a literal, hence one line per feature. */
 static int detect(const char **names)
@@ -24,7 +24,7 @@ static int detect(const char **names)
 
 static PyObject *cpu_features(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
-    const char *names[MOST_FEATURES];
+    const char *names[MAX_FEATURES];
     int count = detect(names);
     PyObject *result = PyTuple_New(count);
     if (!result)

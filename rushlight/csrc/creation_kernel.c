@@ -1,7 +1,6 @@
-/* CreationKernel: the CPU kernels that make, fill and copy tensors, for plain arguments.
-
-   Row-major tensors, numbers that the dtype holds, and no option besides dtype and device; everything else goes to the general
-   kernel in Python, which also raises the errors. In: the operator's own arguments. Out: a tensor. */
+/* CreationKernel: the CPU kernels that make, fill and copy tensors, for the common arguments: row-major tensors, numbers that
+   the dtype represents, and no option besides dtype and device. It passes all other calls to the general kernel in Python,
+   which also raises the errors. */
 #include "tensor_impl.h"
 
 #include <math.h>
@@ -9,9 +8,13 @@
 #include <string.h>
 #include <structmember.h>
 
-enum { MOST_DIMENSIONS = 64, WITHOUT_LOCK_FROM = 1 << 17, RUN = 512 };
+enum {
+    MAX_DIMENSIONS = 64,
+    MIN_SIZE_WITHOUT_GIL = 1 << 17, /* larger fills (in elements) and copies (in bytes) release the GIL */
+    RUN = 512                       /* elements that a fill writes one by one, before it copies them */
+};
 
-/* Returns NULL without an exception to fall back to the general kernel. `dtype` comes from the keyword arguments. */
+/* Return NULL without an exception to fall back to the general kernel. `dtype` comes from the keyword arguments. */
 typedef PyObject *(*Creation)(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype);
 
 typedef struct {
@@ -29,11 +32,11 @@ typedef union {
     int64_t long_integer;
 } Element;
 
-/* An uninitialised row-major tensor; NULL without an exception for sizes that are not plain. */
+/* Return an uninitialised row-major tensor; NULL without an exception for sizes that the general kernel has to handle. */
 static TensorImpl *make(PyObject *sizes, PyObject *strides, PyObject *dtype)
 {
     if ((!PyTuple_Check(sizes) && !PyList_Check(sizes)) || dtype_code(dtype) == OTHER_DTYPE ||
-        PySequence_Fast_GET_SIZE(sizes) > MOST_DIMENSIONS)
+        PySequence_Fast_GET_SIZE(sizes) > MAX_DIMENSIONS)
         return NULL;
     Py_ssize_t count = 1, rank = PySequence_Fast_GET_SIZE(sizes);
     for (Py_ssize_t dim = 0; dim < rank; dim++) {
@@ -54,7 +57,7 @@ static TensorImpl *make(PyObject *sizes, PyObject *strides, PyObject *dtype)
     return made;
 }
 
-/* Converts a Python number to an element of the dtype; 0 if it is no number or may not fit. */
+/* Convert a Python number to an element of the dtype. Return 0 if it is not a number or may not fit. */
 static int read_element(PyObject *value, DtypeCode dtype, Element *element)
 {
     int overflow = 0, is_float = PyFloat_CheckExact(value);
@@ -75,7 +78,7 @@ static int read_element(PyObject *value, DtypeCode dtype, Element *element)
     }
 }
 
-/* Fills a short run element by element, then doubles it by copying: that reaches memory speed on every processor. */
+/* Fill a short run element by element, then repeat it by copying, which reaches memory speed on every processor. */
 static void repeat_element(char *data, Py_ssize_t count, Py_ssize_t itemsize, const Element *element)
 {
     Py_ssize_t first = count < RUN ? count : RUN;
@@ -88,7 +91,7 @@ static void repeat_element(char *data, Py_ssize_t count, Py_ssize_t itemsize, co
 static void write_elements(char *data, Py_ssize_t count, Py_ssize_t itemsize, const Element *element)
 {
     static const Element zero;
-    PyThreadState *thread = count >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
+    PyThreadState *thread = count >= MIN_SIZE_WITHOUT_GIL ? PyEval_SaveThread() : NULL;
     if (memcmp(element, &zero, sizeof zero) == 0)
         memset(data, 0, (size_t)(count * itemsize));
     else if (itemsize == 1)
@@ -123,7 +126,7 @@ static PyObject *make_full(PyObject *const *arguments, Py_ssize_t count, PyObjec
     return tensor_wrap_new(made);
 }
 
-/* The memory of a row-major tensor on the CPU, or NULL; sets no exception. */
+/* Return the memory of a row-major CPU tensor, or NULL; set no exception. */
 static char *data_of(TensorImpl *impl, int for_writing)
 {
     if (!impl || impl->fake || !impl_is_contiguous(impl) || !Py_IS_TYPE(impl->storage, &StorageImpl_Type) ||
@@ -156,14 +159,14 @@ static PyObject *copy(PyObject *const *arguments, Py_ssize_t count, PyObject *dt
     if (!from)
         return NULL;
     size_t nbytes = (size_t)(impl_numel(target) * itemsize_of(target->dtype));
-    PyThreadState *thread = nbytes >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
+    PyThreadState *thread = nbytes >= MIN_SIZE_WITHOUT_GIL ? PyEval_SaveThread() : NULL;
     memmove(to, from, nbytes);
     if (thread)
         PyEval_RestoreThread(thread);
     return Py_NewRef(arguments[0]);
 }
 
-/* Accepts small integers only, which every dtype and every sum here represents exactly. */
+/* Read a small integer, which every dtype and every sum here represents exactly; return 0 for anything else. */
 static int read_small(PyObject *value, Py_ssize_t *number)
 {
     int overflow = 1;
@@ -199,7 +202,7 @@ static const struct {
     {"empty", make_empty}, {"empty_strided", make_strided}, {"full", make_full}, {"fill_", fill}, {"copy_", copy},
 };
 
-/* Finds the dtype among keyword arguments; 0 if there is any option other than dtype and the CPU device. */
+/* Find the dtype among the keyword arguments. Return 0 if there is any option other than a dtype and the CPU device. */
 static int read_options(PyObject *const *values, PyObject *names, PyObject **dtype)
 {
     *dtype = NULL;

@@ -1,7 +1,7 @@
 /* OperatorBase and PacketBase: how a call of an operator finds its kernel. See rushlight.ops.dispatcher and packet.
 
-   In: the arguments of a call, as the interpreter passes them. Out: what the chain of kernels behind their key set returns.
-   Python fills the tables; this is the look-up. */
+   A call's arguments determine a key set, and the key set a chain of kernels, which is called. Python fills the tables; this
+   file looks them up. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -18,12 +18,12 @@ typedef struct {
     PyObject *cached[CACHED_CHAINS];
     int next_cached;
     char takes_lists;   /* some argument is a list of tensors */
-    char names_device;  /* some argument is a device, which decides where no tensor does */
+    char names_device;  /* some argument is a device, which takes_part_in_dispatch where no tensor does */
     Py_ssize_t device_position; /* its position in the schema */
 } OperatorBase;
 
 /* Whether a value that is not a tensor takes part in dispatch by its type, as a traced proxy does. */
-static int decides(PyObject *value)
+static int takes_part_in_dispatch(PyObject *value)
 {
     static PyObject *name = NULL;
     if (value == Py_None || PyLong_Check(value) || PyFloat_CheckExact(value) || PyUnicode_CheckExact(value))
@@ -42,12 +42,12 @@ static unsigned long keys_in_sequence(PyObject *sequence, int *asks)
         PyObject *item = PySequence_Fast_GET_ITEM(sequence, i);
         const TensorImpl *impl = impl_of(item);
         keys |= impl ? impl->key_set : 0;
-        *asks |= !impl && decides(item);
+        *asks |= !impl && takes_part_in_dispatch(item);
     }
     return keys;
 }
 
-/* The union of the arguments' key sets. Sets `asks` if the type of a non-tensor argument takes part in dispatch. */
+/* Return the union of the arguments' key sets. Set `asks` if the type of a non-tensor argument takes part in dispatch. */
 static unsigned long keys_of(const OperatorBase *self, PyObject *const *arguments, Py_ssize_t count, int *asks)
 {
     unsigned long keys = 0;
@@ -56,14 +56,14 @@ static unsigned long keys_of(const OperatorBase *self, PyObject *const *argument
         if (impl)
             keys |= impl->key_set;
         else if (!PyList_Check(arguments[i]) && !PyTuple_Check(arguments[i]))
-            *asks |= decides(arguments[i]);
+            *asks |= takes_part_in_dispatch(arguments[i]);
         else if (self->takes_lists)
             keys |= keys_in_sequence(arguments[i], asks);
     }
     return keys;
 }
 
-/* The device among the keyword arguments: None if there is none, NULL if it may be positional; borrowed. */
+/* Return the device among the keyword arguments, borrowed: None if there is none, NULL if it may be positional. */
 static PyObject *device_argument(const OperatorBase *op, PyObject *const *arguments, Py_ssize_t positional, PyObject *names)
 {
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
@@ -72,7 +72,7 @@ static PyObject *device_argument(const OperatorBase *op, PyObject *const *argume
     return positional <= op->device_position ? Py_None : NULL;
 }
 
-/* Calls a method of `self` that takes a call's arguments as a tuple and a dict. */
+/* Call a method of `self` that takes a call's arguments as a tuple and a dict. */
 static PyObject *call_with_packed(PyObject *self, const char *method, PyObject *const *arguments, Py_ssize_t positional,
                                   PyObject *names)
 {
@@ -89,7 +89,7 @@ static PyObject *call_with_packed(PyObject *self, const char *method, PyObject *
     return result;
 }
 
-/* Adds the backend key of the device argument, or of the default device if no tensor is given. Returns -1 with an exception
+/* Add the backend key of the device argument, or of the default device if no argument is a tensor. Return -1 with an exception
    set. */
 static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ssize_t positional, PyObject *names,
                                unsigned long *keys)
@@ -114,7 +114,7 @@ static void forget_cached(OperatorBase *self)
         Py_CLEAR(self->cached[i]);
 }
 
-/* A new reference to the chain of a key set; NULL with an exception set if there is none. */
+/* Return a new reference to the chain of a key set; NULL with an exception set if there is none. */
 static PyObject *chain_of(OperatorBase *self, unsigned long keys)
 {
     for (int i = 0; i < CACHED_CHAINS; i++)
@@ -125,7 +125,7 @@ static PyObject *chain_of(OperatorBase *self, unsigned long keys)
     PyObject *chain = mask && chains ? Py_XNewRef(PyDict_GetItemWithError(chains, mask)) : NULL;
     if (mask && !chain && !PyErr_Occurred())
         chain = PyObject_CallMethod((PyObject *)self, "resolve", "O", mask);
-    else if (chain && chains == self->chains) { /* not replaced meanwhile, so replacing it will clear this cache entry */
+    else if (chain && chains == self->chains) { /* `chains` was not replaced meanwhile; replacing it clears this cache entry */
         int place = self->next_cached;
         self->next_cached = (place + 1) % CACHED_CHAINS;
         self->cached_keys[place] = keys;
@@ -264,7 +264,8 @@ static PyObject *call_slowly(PyObject *self, PyObject *const *arguments, size_t 
     return result;
 }
 
-/* The key for a list or tuple argument: a tuple of its elements' one type. NULL, without an exception, if they have several. */
+/* Return the key for a list or tuple argument: a tuple of its elements' single type. NULL, without an exception, if they have
+   several types. */
 static PyObject *types_of_elements(PyObject *sequence)
 {
     Py_ssize_t count = PySequence_Fast_GET_SIZE(sequence);
@@ -275,7 +276,7 @@ static PyObject *types_of_elements(PyObject *sequence)
     return count ? PyTuple_Pack(1, (PyObject *)Py_TYPE(items[0])) : PyTuple_New(0);
 }
 
-/* The key into `_resolved`. NULL, without an exception, if argument types are not enough to choose an overload. */
+/* Return the key into `_resolved`. NULL, without an exception, if argument types are not enough to choose an overload. */
 static PyObject *types_of(PyObject *const *arguments, Py_ssize_t count)
 {
     PyObject *types = PyTuple_New(count);

@@ -1,8 +1,7 @@
-/* ElementwiseKernel: the CPU kernel of an elementwise operator, chiefly to make small tensors fast.
+/* ElementwiseKernel: the CPU kernel of an elementwise operator. Its purpose is a short path for small tensors.
 
-   Contiguous tensors of one shape and dtype, slices of their rows, and numbers go straight to a native kernel. Everything
-   else goes to the general kernel in Python. In: the operator's own arguments. Out: a tensor (or the first argument, in
-   place). */
+   Contiguous tensors of one shape and dtype, slices of their rows, and numbers go directly to a native kernel. All other calls
+   go to the general kernel in Python. The result is a new tensor, or the first argument if the kernel is in place. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -16,8 +15,8 @@ static const RushlightKernels *kernels; /* NULL: every call goes to Python */
 static int codes[RL_POINTWISE_COUNT];
 
 enum {
-    WITHOUT_LOCK_FROM = 1 << 15, /* the GIL is released from this many elements on */
-    MOST_REPETITIONS = 64        /* calls with more go to the general kernel, which loops over them natively */
+    MIN_WORK_WITHOUT_GIL = 1 << 15, /* the GIL is released from this many elements on */
+    MAX_REPETITIONS = 64        /* calls with more go to the general kernel, which loops over them natively */
 };
 
 typedef struct {
@@ -39,14 +38,14 @@ typedef union {
 
 /* The operands of a call in the form that the native kernel takes. */
 typedef struct {
-    const void *pointers[RL_MOST_INPUTS];
-    Number numbers[RL_MOST_INPUTS];
+    const void *pointers[RL_MAX_INPUTS];
+    Number numbers[RL_MAX_INPUTS];
     unsigned scalars;  /* bit i: operand i is a single element */
     unsigned repeated; /* bit i: operand i has `period` elements, which repeat along the leading dimensions of the result */
     /* Not 0: operand i consists of runs of `run` elements; this is the distance between their starts. */
-    Py_ssize_t apart[RL_MOST_INPUTS];
-    Py_ssize_t run;                   /* 0 if all operands lie without gaps */
-    double parameters[RL_MOST_PARAMETERS];
+    Py_ssize_t run_distance[RL_MAX_INPUTS];
+    Py_ssize_t run;                   /* 0 if all operands are contiguous */
+    double parameters[RL_MAX_PARAMETERS];
     TensorImpl *shape; /* borrowed: an operand with the result's sizes */
     DtypeCode dtype;
     Py_ssize_t count, period;
@@ -117,7 +116,7 @@ static int is_better_shape(TensorImpl *impl, TensorImpl *present)
                                 PyTuple_GET_SIZE(impl->sizes) > PyTuple_GET_SIZE(present->sizes));
 }
 
-/* Finds the dtype and the operand with the result's shape: the first one of more than one element, or else the first of the
+/* Find the dtype and the operand with the result's shape: the first one of more than one element, or else the first of the
    highest rank. */
 static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *arguments, Operands *operands)
 {
@@ -132,12 +131,12 @@ static int choose_shape(const ElementwiseKernel *kernel, PyObject *const *argume
     return operands->shape && operands->dtype < OTHER_DTYPE && kernel->dtypes >> operands->dtype & 1;
 }
 
-/* Whether a row-major operand repeats along the result's leading dimensions, as a bias does. */
-static int repeats(TensorImpl *impl, TensorImpl *shape)
+/* Whether a row-major operand is repeated along the result's leading dimensions, as a bias is. */
+static int is_repeated(TensorImpl *impl, TensorImpl *shape)
 {
     Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes), extra = PyTuple_GET_SIZE(shape->sizes) - rank;
     if (rank == 0 || extra <= 0 || impl_numel(impl) == 0 || impl_is_contiguous(impl) != 2 ||
-        impl_numel(shape) / impl_numel(impl) > MOST_REPETITIONS)
+        impl_numel(shape) / impl_numel(impl) > MAX_REPETITIONS)
         return 0;
     for (Py_ssize_t dim = 0; dim < rank; dim++) {
         PyObject *have = PyTuple_GET_ITEM(impl->sizes, dim), *want = PyTuple_GET_ITEM(shape->sizes, dim + extra);
@@ -149,11 +148,11 @@ static int repeats(TensorImpl *impl, TensorImpl *shape)
     return 1;
 }
 
-/* Whether an operand consists of gapless runs at equal distances, in the order of its dimensions, as x[:, :5] does. The
+/* Whether an operand consists of contiguous runs at equal distances, in the order of its dimensions, as x[:, :5] does. The
    result is then row-major too. */
-static int reads_runs(TensorImpl *impl, int index, Operands *operands)
+static int find_runs(TensorImpl *impl, int index, Operands *operands)
 {
-    Py_ssize_t length = 1, apart = 0, reach = 0;
+    Py_ssize_t length = 1, run_distance = 0, reach = 0;
     for (Py_ssize_t dim = PyTuple_GET_SIZE(impl->sizes) - 1; dim >= 0; dim--) {
         Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, dim));
         Py_ssize_t stride = PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->strides, dim));
@@ -161,20 +160,20 @@ static int reads_runs(TensorImpl *impl, int index, Operands *operands)
             PyErr_Clear();
         if (size <= 1 || stride <= 0)
             return 0;
-        if (!apart && stride == length)
+        if (!run_distance && stride == length)
             length *= size;
-        else if (!apart && stride > length)
-            apart = stride, reach = stride * size;
-        else if (apart && stride == reach)
+        else if (!run_distance && stride > length)
+            run_distance = stride, reach = stride * size;
+        else if (run_distance && stride == reach)
             reach *= size;
         else
             return 0;
     }
-    if (!apart || length == 1 || (operands->run && operands->run != length) ||
-        impl_numel(impl) / length > MOST_REPETITIONS)
+    if (!run_distance || length == 1 || (operands->run && operands->run != length) ||
+        impl_numel(impl) / length > MAX_REPETITIONS)
         return 0;
     operands->run = length;
-    operands->apart[index] = apart;
+    operands->run_distance[index] = run_distance;
     return 1;
 }
 
@@ -198,8 +197,8 @@ static int read_operand(const ElementwiseKernel *kernel, PyObject *argument, int
         return broadcasts_to(impl, operands->shape);
     }
     if (same_sizes(impl, operands->shape))
-        return impl_is_contiguous(impl) == 2 || reads_runs(impl, index, operands);
-    if (!repeats(impl, operands->shape) || (operands->repeated && operands->period != impl_numel(impl)))
+        return impl_is_contiguous(impl) == 2 || find_runs(impl, index, operands);
+    if (!is_repeated(impl, operands->shape) || (operands->repeated && operands->period != impl_numel(impl)))
         return 0;
     operands->repeated |= 1U << index;
     operands->period = impl_numel(impl);
@@ -210,7 +209,7 @@ static int read_operands(const ElementwiseKernel *kernel, PyObject *const *argum
 {
     operands->scalars = operands->repeated = 0;
     operands->run = 0;
-    memset(operands->apart, 0, sizeof operands->apart);
+    memset(operands->run_distance, 0, sizeof operands->run_distance);
     operands->dtype = OTHER_DTYPE;
     if (count != kernel->inputs + kernel->parameters || !choose_shape(kernel, arguments, operands))
         return 0;
@@ -229,7 +228,7 @@ static int read_operands(const ElementwiseKernel *kernel, PyObject *const *argum
     return 1;
 }
 
-/* Whether some input shares part of the written memory without matching it element for element. */
+/* Whether some input shares memory with the output without being at the same elements. */
 static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, const char *out, Py_ssize_t nbytes)
 {
     for (int i = 0; i < kernel->inputs; i++) {
@@ -242,17 +241,17 @@ static int overlaps(const ElementwiseKernel *kernel, const Operands *operands, c
     return 0;
 }
 
-/* Calls the native kernel once, or once for each repetition or run. */
+/* Call the native kernel once, or once for each repetition or run. */
 static int run_pieces(const ElementwiseKernel *kernel, const Operands *operands, char *out)
 {
     Py_ssize_t piece = operands->repeated ? operands->period : operands->run ? operands->run : operands->count, done = 0;
     Py_ssize_t itemsize = configuration.itemsizes[operands->dtype];
-    const void *pointers[RL_MOST_INPUTS];
+    const void *pointers[RL_MAX_INPUTS];
     do {
         for (int i = 0; i < kernel->inputs; i++) {
             int moves = !((operands->scalars | operands->repeated) >> i & 1);
             Py_ssize_t size = kernel->selects && i == 0 ? 1 : itemsize;
-            Py_ssize_t at = operands->apart[i] ? done / piece * operands->apart[i] : done;
+            Py_ssize_t at = operands->run_distance[i] ? done / piece * operands->run_distance[i] : done;
             pointers[i] = (const char *)operands->pointers[i] + (moves ? at * size : 0);
         }
         if (!kernels->pointwise(codes[kernel->code], operands->dtype, pointers, operands->scalars,
@@ -267,7 +266,7 @@ static int run(const ElementwiseKernel *kernel, const Operands *operands, void *
 {
     if (codes[kernel->code] < 0)
         return 0;
-    PyThreadState *thread = operands->count >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
+    PyThreadState *thread = operands->count >= MIN_WORK_WITHOUT_GIL ? PyEval_SaveThread() : NULL;
     int done = run_pieces(kernel, operands, out);
     if (thread)
         PyEval_RestoreThread(thread);
@@ -287,7 +286,7 @@ static PyObject *write_in_place(const ElementwiseKernel *kernel, PyObject *self,
     return Py_NewRef(self);
 }
 
-/* NULL without an exception if the native kernel does not take these operands. */
+/* Return the result, or NULL without an exception if the native kernel does not support these operands. */
 static PyObject *write_new(const ElementwiseKernel *kernel, const Operands *operands)
 {
     DtypeCode dtype = kernel->gives_bool ? BOOL : operands->dtype;
@@ -380,8 +379,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "sO|pi:ElementwiseKernel", names, &name, &general, &in_place,
                                      &parameters))
         return NULL;
-    if (parameters < 0 || parameters > RL_MOST_PARAMETERS)
-        return PyErr_Format(PyExc_ValueError, "ElementwiseKernel: expected 0 to %d parameters", RL_MOST_PARAMETERS);
+    if (parameters < 0 || parameters > RL_MAX_PARAMETERS)
+        return PyErr_Format(PyExc_ValueError, "ElementwiseKernel: expected 0 to %d parameters", RL_MAX_PARAMETERS);
     ElementwiseKernel *self = (ElementwiseKernel *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
@@ -445,7 +444,7 @@ const RushlightKernels *native_kernels(void) { return kernels; }
 
 int native_unary(int code, DtypeCode dtype, void *values, Py_ssize_t count)
 {
-    const void *inputs[RL_MOST_INPUTS] = {values};
+    const void *inputs[RL_MAX_INPUTS] = {values};
     return kernels && codes[code] >= 0 && kernels->pointwise(codes[code], dtype, inputs, 0, values, count, NULL);
 }
 

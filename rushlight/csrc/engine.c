@@ -1,7 +1,7 @@
 /* The inner loop of the backward engine: it picks the next node and passes gradients on. See rushlight.autograd.engine.
 
-   In: nodes as roots with gradients in `buffers`. Out: nothing; leaves have accumulated. Nodes with hooks and unusual cases go
-   through functions of the Python module. */
+   It starts at root nodes, with their gradients in `buffers`, and ends when all leaves have accumulated their gradients. Nodes
+   with hooks and unusual cases go through functions of the Python module. */
 #include "accumulate.h"
 #include "record.h"
 
@@ -82,7 +82,7 @@ static int is_node(PyObject *object)
     return 0;
 }
 
-/* The node of an edge, borrowed; NULL where it leads nowhere, or with an exception set. */
+/* Return the node of an edge, borrowed; NULL if the edge leads nowhere, or with an exception set. */
 static PyObject *node_of_edge(PyObject *edge)
 {
     if (!PyTuple_Check(edge) || PyTuple_GET_SIZE(edge) != 2 || !PyLong_Check(PyTuple_GET_ITEM(edge, 1))) {
@@ -93,7 +93,7 @@ static PyObject *node_of_edge(PyObject *edge)
     return node != Py_None && is_node(node) ? node : NULL;
 }
 
-/* Adds `more` to the count of a node. Returns the new count, or -1 with an exception set; *met says if the node was there
+/* Add `more` to the count of a node. Return the new count, or -1 with an exception set; *met is 1 if the node had a count
    before. */
 static Py_ssize_t add_count(PyObject *awaited, PyObject *node, Py_ssize_t more, int *met)
 {
@@ -183,9 +183,9 @@ static int add_to_buffer(PyObject *buffers, NodeBase *node, Py_ssize_t index, Py
     return failed ? -1 : 0;
 }
 
-/* Checks a gradient against its output: returns the gradient itself if shape and dtype fit, or a converted one. A new
-   reference. */
-static PyObject *validated(const Run *run, PyObject *grad, NodeBase *following, Py_ssize_t index, NodeBase *node)
+/* Check a gradient against its output. Return a new reference: to the gradient itself if shape and dtype fit, or to a converted
+   one. */
+static PyObject *validate_gradient(const Run *run, PyObject *grad, NodeBase *following, Py_ssize_t index, NodeBase *node)
 {
     PyObject *info = (size_t)index < (size_t)PyList_GET_SIZE(following->output_info)
                          ? PyList_GET_ITEM(following->output_info, index) : NULL;
@@ -208,7 +208,7 @@ static int deliver(Run *run, NodeBase *node, PyObject *edge, PyObject *grad)
         return PyErr_Occurred() ? -1 : 0;
     if (grad != Py_None) {
         Py_ssize_t index = PyLong_AsSsize_t(PyTuple_GET_ITEM(edge, 1));
-        PyObject *valid = validated(run, grad, (NodeBase *)following, index, node);
+        PyObject *valid = validate_gradient(run, grad, (NodeBase *)following, index, node);
         int failed = !valid || add_to_buffer(run->buffers, (NodeBase *)following, index, valid) < 0;
         Py_XDECREF(valid);
         if (failed)
@@ -295,7 +295,7 @@ static PyObject *take_buffer(Run *run, NodeBase *node)
     return grads;
 }
 
-static int is_any(PyObject *grads)
+static int has_any_gradient(PyObject *grads)
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(grads); i++)
         if (PyList_GET_ITEM(grads, i) != Py_None)
@@ -308,7 +308,7 @@ static int step(Run *run, NodeBase *node)
     PyObject *grads = take_buffer(run, node);
     if (!grads)
         return -1;
-    PyObject *results = is_any(grads) ? results_of(run, node, grads) : list_of_none(PyTuple_GET_SIZE(node->next_functions));
+    PyObject *results = has_any_gradient(grads) ? results_of(run, node, grads) : list_of_none(PyTuple_GET_SIZE(node->next_functions));
     Py_DECREF(grads);
     int failed = !results || deliver_all(run, node, results) < 0;
     Py_XDECREF(results);

@@ -51,7 +51,7 @@ static PyObject *named_arguments(PyCodeObject *code, PyObject *const *values)
     return all;
 }
 
-/* Calls code with the signature of the called function, giving it that function's cells. */
+/* Call code with the signature of the called function, giving it that function's cells. */
 static PyObject *call_alike(CacheEntry *entry, PyCodeObject *code, PyObject *const *values, PyObject *closure)
 {
     PyObject *args = positional_arguments(code, values), *names = args ? named_arguments(code, values) : NULL;
@@ -65,7 +65,7 @@ static PyObject *call_alike(CacheEntry *entry, PyCodeObject *code, PyObject *con
     return result;
 }
 
-/* Runs an entry instead of the frame. If a tail call asked for this frame, another tail call is returned to the loop that
+/* Run an entry instead of the frame. If a tail call asked for this frame, another tail call is returned to the loop that
    follows it. */
 static PyObject *run_entry(PyThreadState *thread, InterpreterFrame *frame, PyCodeObject *code, CacheEntry *entry, int is_followed)
 {
@@ -132,7 +132,7 @@ static CacheEntry *cached_entry(CodeSlot *slot, InterpreterFrame *frame, PyCodeO
     return entry;
 }
 
-/* Asks the callback for an entry. NULL if it declines, or with an error set. The hook is off meanwhile. */
+/* Ask the callback for an entry. NULL if it declines, or with an error set. The hook is off meanwhile. */
 static CacheEntry *ask(InterpreterFrame *frame, PyCodeObject *code, CodeSlot *slot, PyObject *callback)
 {
     PyObject *view = frame_view_new(frame, code), *answer = NULL;
@@ -165,7 +165,7 @@ static PyObject *run_without_hook(PyThreadState *thread, InterpreterFrame *frame
     return result;
 }
 
-/* Ends a frame, without running it, after the hook itself failed. */
+/* End a frame, without running it, after the hook itself failed. */
 static PyObject *fail(PyThreadState *thread, InterpreterFrame *frame)
 {
     frame_discard(thread, frame);
@@ -186,7 +186,7 @@ static int is_plain_function(PyCodeObject *code)
            code->co_flags & CO_OPTIMIZED;
 }
 
-/* Runs a frame through the callback. */
+/* Run a frame through the callback. */
 static PyObject *run_hooked(PyThreadState *thread, InterpreterFrame *frame, PyCodeObject *code, CodeSlot *slot,
                             PyObject *callback, int is_followed)
 {

@@ -49,7 +49,7 @@ static PyObject *value_for(OperatorNode *node, PyObject *source, PyObject *grads
 
 static PyObject *evaluate(OperatorNode *node, PyObject *formula, PyObject *grads, PyObject *row)
 {
-    PyObject *sources = field(formula, FORMULA_SOURCES), *values[MOST_ARGUMENTS], *result = NULL;
+    PyObject *sources = field(formula, FORMULA_SOURCES), *values[MAX_ARGUMENTS], *result = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(sources), made = 0;
     while (made < count && (values[made] = value_for(node, field(sources, made), grads, row)))
         made++;
@@ -69,7 +69,7 @@ static int append_nothing(PyObject *results, PyObject *flag)
     return 0;
 }
 
-/* Appends the gradient of one input: several gradients if the input is a list of tensors. */
+/* Append the gradient of one input: several gradients if the input is a list of tensors. */
 static int append_gradient(PyObject *results, PyObject *gradient, PyObject *flag)
 {
     if (!PyList_Check(flag))

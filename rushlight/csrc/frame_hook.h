@@ -15,9 +15,9 @@ typedef struct {
     PyObject *frame_state; /* the callback's dict, or NULL */
 } CodeSlot;
 
-/* The slot of a code object; NULL where it has none. */
+/* Return the slot of a code object; NULL if it has none. */
 CodeSlot *slot_of(PyCodeObject *code);
-/* The slot of a code object, created if it has none; NULL with an exception set. */
+/* Return the slot of a code object, creating it if necessary; NULL with an exception set. */
 CodeSlot *slot_make(PyCodeObject *code);
 
 /* One replacement for a function's code. Owns all of its fields. */
@@ -32,17 +32,17 @@ typedef struct {
     int is_alike;       /* `code` has the signature of the function's own code */
 } CacheEntry;
 
-/* Makes an entry from a callback's result for a code and a view of its call. Py_False gives one that leaves the frame alone.
+/* Make an entry from a callback's result for a code and a view of its call. Py_False gives one that leaves the frame alone.
    A new reference. */
 CacheEntry *entry_new(PyObject *guarded, PyCodeObject *original, PyObject *view, PyObject *owner);
-/* Inserts an entry at the front of a slot's list; -1 with an exception set. */
+/* Insert an entry at the front of a slot's list; -1 with an exception set. */
 int entry_insert(CodeSlot *slot, CacheEntry *entry);
 void entries_clear(CodeSlot *slot);
 
 /* The callback's view of a call that has not begun. A new reference. */
 PyObject *frame_view_new(InterpreterFrame *frame, PyCodeObject *code);
 
-/* Runs tail calls until one returns an ordinary result. Steals the reference. */
+/* Run tail calls until one returns an ordinary result. Steal the reference. */
 PyObject *follow_tail_calls(PyObject *result);
 /* The code of the function that a tail call of this thread is about to call. */
 extern _Thread_local PyObject *expected_code;
@@ -58,13 +58,13 @@ PyObject *frame_hook(PyThreadState *thread, InterpreterFrame *frame, int throwin
 
 /* The thread's callback, borrowed. NULL: none. Py_False: look up cached entries only. */
 PyObject *current_callback(void);
-/* Prepares a thread's first region: 0, or -1 with an exception set. */
+/* Prepare a thread's first region: 0, or -1 with an exception set. */
 int region_prepare(void);
-/* Sets the thread's callback (NULL: none) and returns the previous one for `leave_region`. */
+/* Set the thread's callback (NULL: none) and returns the previous one for `leave_region`. */
 PyObject *enter_region(PyObject *callback);
-/* Restores the previous callback. Steals the reference, keeps the current exception. */
+/* Restore the previous callback. Steal the reference, keeps the current exception. */
 void leave_region(PyObject *before);
-/* Hides the callback for a moment, until `show_callback`: the hook stays installed and does nothing. */
+/* Hide the callback for a moment, until `show_callback`: the hook stays installed and does nothing. */
 PyObject *hide_callback(void);
 void show_callback(PyObject *callback);
 

@@ -53,7 +53,7 @@ static inline PyObject *frame_default(PyThreadState *thread, InterpreterFrame *f
 #endif
 }
 
-/* Discards a fresh frame that will not run. Since 3.12 the evaluator of a frame also clears it: throwing an exception into
+/* Discard a fresh frame that will not run. Since 3.12 the evaluator of a frame also clears it: throwing an exception into
    the frame makes the interpreter do so without debuggers noticing. Before 3.12 the caller clears it. Keeps the current
    exception, if any. */
 static inline void frame_discard(PyThreadState *thread, InterpreterFrame *frame)

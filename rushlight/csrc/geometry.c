@@ -14,7 +14,7 @@ int itemsize_of(PyObject *dtype)
     return value < 0 ? -1 : (int)value;
 }
 
-/* A size or stride as an integer. The constructor checks only for tuples, so anything but an int that fits counts as 0. */
+/* Return a size or stride as an integer. The constructor checks only for tuples, so anything but an int that fits counts as 0. */
 static Py_ssize_t item(PyObject *tuple, Py_ssize_t index)
 {
     PyObject *value = PyTuple_GET_ITEM(tuple, index);
@@ -42,7 +42,8 @@ Py_ssize_t impl_numel(TensorImpl *impl)
     return impl->numel;
 }
 
-/* 0 for no; 1 for yes; 2 if the strides of size-1 dimensions, which address nothing, are row-major as well. */
+/* Return 0 if the elements are not row-major, 1 if they are, and 2 if the strides of size-1 dimensions, which don't matter, are
+   row-major too. */
 static int lies_row_major(PyObject *sizes, PyObject *strides)
 {
     Py_ssize_t expected = 1, rank = PyTuple_GET_SIZE(sizes);

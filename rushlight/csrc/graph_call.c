@@ -51,7 +51,7 @@ static int read_number(const SizeNumber *number, PyObject *const *args, int64_t 
     return !overflow;
 }
 
-/* Reads the numbers that determine the sizes of a call. 0 if an input has another kind or rank, or a number is too large. */
+/* Read the numbers that determine the sizes of a call. 0 if an input has another kind or rank, or a number is too large. */
 static int read_numbers(GraphCall *call, const GraphDescription *graph, PyObject *const *args)
 {
     for (Py_ssize_t i = 0; i < graph->input_count; i++) {

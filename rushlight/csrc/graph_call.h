@@ -19,20 +19,20 @@ typedef struct {
     PyObject *few_held[ON_STACK];
 } GraphCall;
 
-/* Allocates the arrays of a call; -1 with an exception set. The caller releases it in any case. */
+/* Allocate the arrays of a call; -1 with an exception set. The caller releases it in any case. */
 int graph_call_reserve(GraphCall *call, const GraphDescription *graph, Py_ssize_t constants);
 void graph_call_release(GraphCall *call);
-/* Sets the plan for the arguments' sizes: `*latest`, or a new one that replaces it. 0 if there is none, perhaps with an
+/* Set the plan for the arguments' sizes: `*latest`, or a new one that replaces it. 0 if there is none, perhaps with an
    exception set. */
 int graph_call_plan(GraphCall *call, const GraphDescription *graph, GraphPlan **latest, PyObject *const *args);
 /* Whether the tensors are as compiled for; reads their addresses. -1 with an exception set. */
 int graph_call_inputs(GraphCall *call, const GraphDescription *graph, PyObject *const *args);
-/* Sets the addresses of the constants, the results and the arena, and the symbols' values. -1 with an exception set. */
+/* Set the addresses of the constants, the results and the arena, and the symbols' values. -1 with an exception set. */
 int graph_call_memory(GraphCall *call, const GraphDescription *graph, void *const *constants, Py_ssize_t count);
 /* After the run: a tuple of results, or NULL with an exception set. */
 PyObject *graph_call_results(const GraphCall *call, const GraphDescription *graph, PyObject *const *args);
 
-/* Calls a function that is not part of the user's program: the frame hook is off meanwhile. */
+/* Call a function that is not part of the user's program: the frame hook is off meanwhile. */
 PyObject *call_unhooked(PyObject *function, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 #endif

@@ -15,7 +15,7 @@ static int wrong(PyObject *kind, const char *expected, PyObject *description)
     return -1;
 }
 
-/* Compiles size programs that all read the same number of inputs; -1 with an exception set. */
+/* Compile size programs that all read the same number of inputs; -1 with an exception set. */
 static int set_programs(SizeProgram **programs, PyObject *codes, Py_ssize_t number_count)
 {
     *programs = array_of(codes, sizeof **programs);

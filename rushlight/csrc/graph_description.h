@@ -15,7 +15,7 @@ typedef struct {
    object that is the same at every call; a number; an alias (a view of an input or of a fixed object). */
 enum OutputKind { MADE, INPUT, OBJECT, NUMBER, ALIAS, OUTPUT_KINDS };
 
-/* `source` is the position of the memory or input, -1 for `object`. A number is an offset without sizes. */
+/* `source` is the position of the memory or input; -1 means `object`. A result of kind NUMBER uses only `offset`. */
 typedef struct {
     enum OutputKind kind;
     Py_ssize_t source, rank;
@@ -25,7 +25,7 @@ typedef struct {
 
 typedef int64_t (*ArenaBytes)(const int64_t *);
 
-/* The size programs read the numbers found in the inputs, and the symbols. */
+/* All size programs read the numbers found in the inputs, and the symbols computed from them. */
 typedef struct {
     Py_ssize_t input_count, tensor_count, made_count, output_count, number_count, symbol_count, condition_count;
     Expected *inputs;
@@ -39,10 +39,10 @@ typedef struct {
     SizeProgram work; /* positive if the run is long enough to release the GIL */
 } GraphDescription;
 
-/* Fills a description from tuples as documented at GraphLaunch; -1 with an exception set. The caller zeroes it before and
+/* Fill a description from tuples as documented at GraphLaunch; -1 with an exception set. The caller zeroes it before and
    clears it afterwards. */
 int graph_description_set(GraphDescription *graph, PyObject *inputs, PyObject *made, PyObject *outputs, PyObject *symbols);
-/* Sets the size of the arena, in bytes or as the address of the function that computes it, and the program for the run's
+/* Set the size of the arena, in bytes or as the address of the function that computes it, and the program for the run's
    length. */
 int graph_description_set_work(GraphDescription *graph, PyObject *arena_bytes, PyObject *arena_bytes_for, PyObject *work);
 void graph_description_clear(GraphDescription *graph);
@@ -54,7 +54,7 @@ typedef struct {
     Py_ssize_t offset, numel;
 } Layout;
 
-/* The sizes that follow from one choice of numbers. Calls share it under the GIL; it is immutable. */
+/* The sizes that follow from one set of numbers. Calls share a plan under the GIL; it is immutable. */
 typedef struct {
     Py_ssize_t references, layout_count, arena_bytes;
     int is_long;
@@ -64,8 +64,8 @@ typedef struct {
     Layout *layouts; /* one for each result */
 } GraphPlan;
 
-/* Makes the plan for these numbers and inputs. NULL if they do not fit the graph or sizes get too large, perhaps without an
-   exception set. */
+/* Make the plan for these numbers and inputs. Return NULL if they do not fit the graph or if sizes are too large, perhaps
+   without an exception set. */
 GraphPlan *graph_plan_make(const GraphDescription *graph, const int64_t *numbers, PyObject *const *inputs);
 void graph_plan_release(GraphPlan *plan);
 static inline GraphPlan *graph_plan_share(GraphPlan *plan)

@@ -1,5 +1,5 @@
-/* GraphLaunch: a compiled graph as a callable that goes from tensors to tensors in one step of C. If anything differs from
-   the assumptions of compilation, it calls a Python fallback. */
+/* GraphLaunch: a compiled graph as a callable that maps tensors to tensors in one step of C. If anything differs from the
+   assumptions of compilation, it calls a Python fallback. */
 #include "graph_call.h"
 #include "prepared_constants.h"
 #include "tensor_impl.h"
@@ -53,7 +53,8 @@ static int run_entry(Entry entry, const GraphCall *call)
     return status;
 }
 
-/* The results. NULL without an exception to use the fallback, or the reference implementation if `failed` is set. */
+/* Run the graph and return its results. Return NULL without an exception to use the fallback, or the reference implementation
+   if *failed is set. */
 static PyObject *run(GraphLaunch *self, const Prepared *prepared, PyObject *const *args, int *failed)
 {
     const GraphDescription *graph = &self->graph;
@@ -134,7 +135,7 @@ static int set_written(GraphLaunch *self, PyObject *positions)
     return 0;
 }
 
-/* Makes the only plan of a graph with static sizes. */
+/* Make the only plan of a graph with static sizes. */
 static int set_plan(GraphLaunch *self)
 {
     if (self->graph.number_count)

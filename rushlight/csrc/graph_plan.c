@@ -5,7 +5,7 @@
 
 #include "tensor_impl.h"
 
-/* An int that is not negative. */
+/* Read an int that is not negative. */
 static int read_count(PyObject *object, Py_ssize_t *count)
 {
     *count = PyLong_AsSsize_t(object);
@@ -14,8 +14,8 @@ static int read_count(PyObject *object, Py_ssize_t *count)
     return *count >= 0;
 }
 
-/* The bytes from the first element to the end of the last. 0 if a size or stride is negative, or if the reach gets too
-   large. */
+/* Compute the bytes from the first element to the end of the last. Return 0 if a size or stride is negative, or if the reach is
+   too large. */
 static int reach_of(PyObject *sizes, PyObject *strides, int itemsize, Py_ssize_t *reach)
 {
     Py_ssize_t last = 0, size, step;
@@ -31,7 +31,7 @@ static int reach_of(PyObject *sizes, PyObject *strides, int itemsize, Py_ssize_t
     return !__builtin_add_overflow(last, 1, &last) && !__builtin_mul_overflow(last, (Py_ssize_t)itemsize, reach);
 }
 
-/* Allocates one zeroed block for the plan and its arrays. */
+/* Allocate one zeroed block for the plan and its arrays. */
 static GraphPlan *plan_allocate(const GraphDescription *graph)
 {
     size_t values = (size_t)(graph->number_count + graph->symbol_count) * sizeof(int64_t);

@@ -47,7 +47,7 @@ static int has_keys(PyObject *dict, PyObject *wanted)
         if (index >= count)
             return 0;
         PyObject *expected = PyTuple_GET_ITEM(wanted, index);
-        expected = meant(expected, PyWeakref_CheckRef(expected));
+        expected = resolve_weak(expected, PyWeakref_CheckRef(expected));
         if (!expected)
             return 0;
         if (key == expected)
@@ -107,7 +107,7 @@ static int has_key(PyObject *dict, PyObject *key, int wanted)
 
 int check_holds(const GuardCheck *check, PyObject *value)
 {
-    PyObject *expected = meant(check->expected, check->is_weak);
+    PyObject *expected = resolve_weak(check->expected, check->is_weak);
     switch (check->kind) {
     case CHECK_TYPE: return (PyObject *)Py_TYPE(value) == expected;
     case CHECK_SAME: return value == expected;

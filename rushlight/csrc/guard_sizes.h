@@ -24,7 +24,7 @@ typedef struct {
     PyObject *exact; /* owned: a Python check of the same conditions without overflow; or NULL if there are none */
 } GuardSizes;
 
-/* Fills the guards from (numbers, conditions, exact), with numbers as (kind, slot, dim) and conditions as (kind, code); -1
+/* Fill the guards from (numbers, conditions, exact), with numbers as (kind, slot, dim) and conditions as (kind, code); -1
    with an exception set. After a failure, guard_sizes_clear clears what was set. */
 int guard_sizes_set(GuardSizes *sizes, PyObject *description, Py_ssize_t slot_count);
 void guard_sizes_clear(GuardSizes *sizes);

@@ -1,7 +1,7 @@
 /* The guards of a capture as a tree: how to reach each value from the frame's values, and the checks on it.
 
-   In: the frame's parameters, its globals and its closure. Out: whether everything holds. Guards without a native check are
-   left to a Python function, which is called last. rushlight.dynamo.guard_tree writes the trees. */
+   A tree reads the frame's parameters, its globals and its closure, and says whether all guards hold. Guards without a native
+   check are left to a Python function, which is called last. rushlight.dynamo.guard_tree writes the trees. */
 #include "guards.h"
 
 #include <stddef.h>
@@ -20,7 +20,7 @@ enum Access {
     ACCESS_CELL,      /* the content of a cell */
     ACCESS_MEMBER,    /* the class attribute found along the MRO */
     ACCESS_KEY_AT,    /* the key of a dict at a position */
-    ACCESS_CALL,      /* the result of calling `key` with it */
+    ACCESS_CALL, /* the result of calling `key` with the parent's value */
     ACCESS_KINDS
 };
 
@@ -53,8 +53,8 @@ typedef struct {
     PyObject *rest; /* a callable that takes the frame's values, or NULL */
 } GuardTree;
 
-/* Reaching values. Dicts, tuples and lists are read directly, whatever their subclass defines. New references; NULL if there
-   is no value, with or without an exception. */
+/* How to reach values. Dicts, tuples and lists are read directly, even if a subclass overrides their methods. The functions
+   return new references, or NULL if there is no value, with or without an exception set. */
 
 static PyObject *item_of(PyObject *values, PyObject *key)
 {
@@ -85,7 +85,7 @@ static PyObject *reach(const Node *node, PyObject *parent)
     case ACCESS_ATTRIBUTE: return PyObject_GetAttr(parent, node->key);
     case ACCESS_OWN: return PyObject_GenericGetDict(parent, NULL);
     case ACCESS_ITEM: {
-        PyObject *key = Py_XNewRef(meant(node->key, node->is_weak)), *item = key ? item_of(parent, key) : NULL;
+        PyObject *key = Py_XNewRef(resolve_weak(node->key, node->is_weak)), *item = key ? item_of(parent, key) : NULL;
         Py_XDECREF(key);
         return item;
     }
@@ -120,7 +120,7 @@ static int nodes_hold(const GuardTree *tree, PyObject *const *values, PyObject *
     int holds = 1;
     for (Py_ssize_t root = 0; root < tree->node_count && holds > 0; root = tree->nodes[root].end) {
         const Node *node = &tree->nodes[root];
-        PyObject *value = node->access == ACCESS_VALUE ? values[node->number] : meant(node->key, node->is_weak);
+        PyObject *value = node->access == ACCESS_VALUE ? values[node->number] : resolve_weak(node->key, node->is_weak);
         Py_XINCREF(value);
         holds = value ? node_holds(tree, root, value, slots) : 0;
         Py_XDECREF(value);
@@ -128,7 +128,7 @@ static int nodes_hold(const GuardTree *tree, PyObject *const *values, PyObject *
     return holds;
 }
 
-/* The address that a relation compares: of the value, or of its storage. */
+/* Return the address that a relation compares: that of the value, or of its storage. */
 static void *identity_in(const RelationCheck *relation, PyObject *value)
 {
     const TensorImpl *impl = relation->kind == DIFFERENT_STORAGES ? impl_of(value) : NULL;

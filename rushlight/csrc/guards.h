@@ -29,11 +29,11 @@ typedef struct {
 
 /* Whether a value passes a check: 1, 0, or -1 with an exception set. */
 int check_holds(const GuardCheck *check, PyObject *value);
-/* Makes a check from (kind, expected); -1 with an exception set. */
+/* Make a check from (kind, expected); -1 with an exception set. */
 int check_set(GuardCheck *check, PyObject *description);
 
-/* Dereferences a weak reference, borrowed; NULL if the object is gone. Other objects are returned as they are. */
-static inline PyObject *meant(PyObject *object, int is_weak)
+/* Dereference a weak reference, borrowed; NULL if the object is gone. Other objects are returned as they are. */
+static inline PyObject *resolve_weak(PyObject *object, int is_weak)
 {
     PyObject *found = is_weak ? ((PyWeakReference *)object)->wr_object : object;
     return is_weak && found == Py_None ? NULL : found;

@@ -1,11 +1,11 @@
-/* Calls a compiled graph. In: the address of its entry and the addresses of its buffers. Out: its status. */
+/* Call a compiled graph, given the address of its entry and the addresses of its buffers; return its status. */
 #include "module.h"
 
 enum { POINTERS_ON_STACK = 256 };
 
 typedef int (*Entry)(void **);
 
-/* Accepts only exact ints: anything else could run Python code while we walk the sequence. Returns -1 on an exception. */
+/* Accept only exact ints: anything else could run Python code while we walk the sequence. Return -1 on an exception. */
 static int read_address(const char *what, Py_ssize_t position, PyObject *object, void **address)
 {
     if (!PyLong_Check(object)) {

@@ -1,5 +1,5 @@
-/* Machine: runs MachineCode, with callbacks to Python for rare instructions. This file manages a run's frames and the
-   instructions that call out. */
+/* Machine: runs MachineCode, with callbacks to Python for rare instructions. This file manages a run's frames, and the
+   instructions that call functions. */
 #include "machine_values.h"
 
 #include <stddef.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 
 enum { MAX_FRAMES = 10000 + 1 };          /* deeper recursion of scripted functions raises */
-/* Back jumps between two looks at the clock, which costs as much as one round of a short loop. */
+/* Back jumps between two reads of the clock. One read costs as much as one round of a short loop. */
 enum { BACK_JUMPS_PER_LOOK = 64 };
 /* Nanoseconds between releases of the GIL. A waiting thread requests the GIL after 5 ms without a release; more frequent
    releases would only wake it up, too late each time. */
@@ -72,7 +72,7 @@ static void set_frame(Run *run, Frame *frame, MachineCode *code, Py_ssize_t base
     memset(run->values + base + code->max_depth, 0, (size_t)code->register_count * sizeof *run->values);
 }
 
-/* Limits the depth and checks for signals: recursion can be endless or interrupted, as loops can. */
+/* Limit the depth of calls, and check for signals: recursion can be endless or interrupted, like loops. */
 static int may_call(const Run *run)
 {
     if (run->frame_count < MAX_FRAMES)
@@ -187,8 +187,8 @@ static int is_same(PyObject *value, PyObject *other)
     return value == other || (as_int(value, &a) && as_int(other, &b) && a == b);
 }
 
-/* The number of trailing arguments that equal their defaults and may be dropped; -1 to pass them all. */
-static Py_ssize_t omitted(const Operation *operation, PyObject **arguments, Py_ssize_t count)
+/* Return the number of trailing arguments that equal their defaults and may be dropped; -1 to pass all arguments. */
+static Py_ssize_t count_omitted_defaults(const Operation *operation, PyObject **arguments, Py_ssize_t count)
 {
     if (!operation->plain)
         return -1;
@@ -199,7 +199,7 @@ static Py_ssize_t omitted(const Operation *operation, PyObject **arguments, Py_s
     return defaults;
 }
 
-/* Replaces an instruction's arguments on the stack by its results. Steals the sequence if there are several. */
+/* Replace an instruction's arguments on the stack by its results. Steal the sequence if there are several. */
 static int push_results(const Step *step, PyObject ***top, PyObject *results)
 {
     if ((!PyTuple_Check(results) && !PyList_Check(results)) || PySequence_Fast_GET_SIZE(results) != step->given) {
@@ -218,7 +218,7 @@ static int push_results(const Step *step, PyObject ***top, PyObject *results)
 int machine_call_operator(const Operation *operation, const Step *step, PyObject ***top)
 {
     PyObject **arguments = *top - step->taken;
-    Py_ssize_t left_out = omitted(operation, arguments, step->taken);
+    Py_ssize_t left_out = count_omitted_defaults(operation, arguments, step->taken);
     PyObject *result = left_out < 0 ? PyObject_Vectorcall(operation->function, arguments, step->taken, NULL)
                                     : PyObject_Vectorcall(operation->plain, arguments, step->taken - left_out, NULL);
     if (!result)
@@ -250,7 +250,7 @@ int machine_rarely(Run *run, const Frame *frame, const Step *step, PyObject ***t
     return results ? push_results(step, top, results) : -1;
 }
 
-/* A new reference to an object's attribute mapping. */
+/* Return a new reference to an object's attribute mapping. */
 static PyObject *slots_of(const Machine *machine, PyObject *object)
 {
     if (PyObject_TypeCheck(object, machine->object_type)) {
@@ -314,7 +314,7 @@ int machine_unpack(PyObject *value, Py_ssize_t count, PyObject **results)
     return found == count ? 0 : -1;
 }
 
-/* Runs */
+/* Run */
 
 static void begin_run(Run *run, Machine *machine)
 {
@@ -345,8 +345,8 @@ static void end_run(Run *run)
         PyMem_Free(run->frames);
 }
 
-/* The frames' positions as a list of (Code, position), outermost first. */
-static PyObject *places(const Run *run)
+/* Return the frames' positions as a list of (Code, position), outermost first. */
+static PyObject *frame_positions(const Run *run)
 {
     PyObject *found = PyList_New(run->frame_count);
     for (Py_ssize_t i = 0; found && i < run->frame_count; i++) {
@@ -361,7 +361,7 @@ static PyObject *places(const Run *run)
     return found;
 }
 
-/* Passes the current exception to Python, which raises the final one. */
+/* Pass the current exception to Python, which raises the final one. */
 static PyObject *fail(Run *run)
 {
     PyObject *type, *error, *traceback;
@@ -369,7 +369,7 @@ static PyObject *fail(Run *run)
     PyErr_NormalizeException(&type, &error, &traceback);
     if (traceback)
         PyException_SetTraceback(error, traceback);
-    PyObject *frames = places(run), *entered = run->entered ? Py_NewRef(run->entered) : PyList_New(0);
+    PyObject *frames = frame_positions(run), *entered = run->entered ? Py_NewRef(run->entered) : PyList_New(0);
     PyObject *failed = Py_NewRef(run->machine->failed), *result = NULL;
     end_run(run);
     if (frames && entered)

@@ -1,6 +1,6 @@
-/* The machine behind TorchScript's interpreter: compact code, the verifier that admits it, and the loop that runs it.
+/* The machine behind TorchScript's interpreter: compact code, a verifier that checks the code, and a loop that runs it.
 
-   rushlight/jit/runtime/assembly.py makes the code, interpreter.py gives the callbacks. Values are Python objects. */
+   rushlight/jit/runtime/assembly.py creates the code, interpreter.py provides the callbacks. Values are Python objects. */
 #ifndef RUSHLIGHT_MACHINE_H
 #define RUSHLIGHT_MACHINE_H
 
@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-/* The operations. rushlight/jit/runtime/code.py documents them; RARE leaves the instruction to Python. */
+/* The operations. rushlight/jit/runtime/code.py documents them. RARE stands for all instructions that Python executes. */
 #define MACHINE_OPERATIONS(X)                                                                                            \
     X(LOAD) X(MOVE) X(LOADC) X(STORE) X(DROP) X(JF) X(JMP) X(LOOP) X(OPN) X(RET) X(CALL) X(INTERFACE_CALL) X(TAIL_CALL)   \
     X(GET_ATTR) X(SET_ATTR) X(LIST_CONSTRUCT) X(TUPLE_CONSTRUCT) X(NAMED_TUPLE_CONSTRUCT) X(DICT_CONSTRUCT)              \
@@ -16,11 +16,11 @@
 #define MACHINE_ENUMERATOR(name) MACHINE_##name,
 enum {
     MACHINE_OPERATIONS(MACHINE_ENUMERATOR) MACHINE_OPERATION_COUNT,
-    /* STORE x fused with the MOVE x after it: made from verified code, never part of the input. */
+    /* STORE x fused with the MOVE x after it. The machine creates it from verified code; it is never part of the input. */
     MACHINE_KEEP = MACHINE_OPERATION_COUNT
 };
 
-/* `taken` values are popped and `given` pushed, for operations whose counts vary. */
+/* An instruction. For operations whose counts vary, `taken` values are popped and `given` values pushed. */
 typedef struct {
     int32_t operation, x, taken, given;
 } Step;
@@ -43,7 +43,7 @@ extern const FastOperator machine_number_operators[], machine_math_operators[], 
 typedef struct {
     PyObject *function; /* owned */
     FastFunction fast;  /* NULL if there is none */
-    PyObject *plain;    /* owned: called without the trailing arguments if these equal `defaults`; or NULL */
+    PyObject *plain; /* owned: called without the trailing arguments if those equal `defaults`; or NULL */
     PyObject *defaults; /* owned tuple, or NULL */
 } Operation;
 
@@ -51,13 +51,13 @@ typedef struct MachineCode MachineCode;
 
 typedef struct {
     PyObject *function;       /* owned */
-    MachineCode *code;        /* owned, or NULL: the code of the last call, if that was final */
-    unsigned long generation; /* machine_generation at that time */
+    MachineCode *code; /* owned, or NULL: the code at the last call, if that code was final */
+    unsigned long generation; /* machine_generation when `code` was cached */
 } Callee;
 
 struct MachineCode {
     PyObject_HEAD
-    PyObject *owner;     /* the Code that it was made from; this and the tuples are owned */
+    PyObject *owner; /* owned: the Code object that this was made from. The tuples are owned too */
     PyObject *constants; /* tuple */
     PyObject *names;     /* tuple of str */
     PyObject *types;     /* tuple of classes, and of tuples of classes */
@@ -75,10 +75,10 @@ extern unsigned long machine_generation;
 
 extern PyTypeObject MachineCode_Type;
 
-/* Verifies the code and sets max_depth. -1 with a ValueError set if the loop cannot run the code safely. */
+/* Verify the code and set max_depth. Return -1 with a ValueError set if the loop could not run the code safely. */
 int machine_verify(MachineCode *code);
 
-/* The fast path of an operator by its name, NULL if there is none. */
+/* Return the fast path of an operator by its name; NULL if there is none. */
 const FastOperator *machine_fast_operator(const char *name);
 
 typedef struct {
@@ -116,17 +116,18 @@ typedef struct {
 
 typedef enum { RUN_FAILED = -1, RUN_DONE, RUN_ABANDONED } RunStatus;
 
-/* Runs until the first frame ends; its results are then the first values. */
+/* Run until the first frame ends; its results are then the first values. */
 RunStatus machine_loop(Run *run);
-/* Pushes a frame whose arguments are the last values below `top`. Moves these and steals the code. -1 with an exception set. */
+/* Push a frame whose arguments are the last values below `top`. Move these values and steal the code. Return -1 with an
+   exception set. */
 int machine_push_frame(Run *run, MachineCode *code, Py_ssize_t top, Py_ssize_t taken, Py_ssize_t given);
 int machine_replace_frame(Run *run, MachineCode *code, Py_ssize_t top, Py_ssize_t taken);
 void machine_pop_frame(Run *run);
-/* Lets signals and other threads run. 1: abandon the run; -1: an exception is set. */
+/* Let signals and other threads run. Return 1 to abandon the run, or -1 if an exception is set. */
 int machine_back_jump(Run *run);
 int64_t machine_nanoseconds(void);
 
-/* Instructions that are complex enough for a function. On failure they leave their arguments on the stack. */
+/* Instructions that are complex enough for a function of their own. On failure they leave their arguments on the stack. */
 int machine_call_operator(const Operation *operation, const Step *step, PyObject ***top);
 int machine_rarely(Run *run, const Frame *frame, const Step *step, PyObject ***top);
 PyObject *machine_get_attribute(const Machine *machine, PyObject *object, PyObject *name);
@@ -134,11 +135,11 @@ int machine_set_attribute(const Machine *machine, PyObject *object, PyObject *na
 PyObject *machine_make_tuple(PyTypeObject *type, PyObject **items, Py_ssize_t count);
 PyObject *machine_make_dict(PyObject **items, Py_ssize_t count);
 int machine_unpack(PyObject *value, Py_ssize_t count, PyObject **results);
-/* New references to the code of the callee of a CALL or an INTERFACE_CALL. */
+/* Return a new reference to the code of the callee of a CALL or an INTERFACE_CALL. */
 MachineCode *machine_callee(const Machine *machine, Callee *callee);
 MachineCode *machine_method(const Machine *machine, PyObject *object, PyObject *name);
 
-/* machine_bind_exactly(forms, values) -> list | None: arguments that need no conversion. */
+/* machine_bind_exactly(forms, values) -> list | None: the arguments if none needs conversion, else None. */
 PyObject *machine_bind_exactly(PyObject *module, PyObject *const *arguments, Py_ssize_t count);
 
 #endif

@@ -1,26 +1,27 @@
-/* Python arguments that match a scripted function's declaration exactly: they need no conversion, only copies of lists and
-   dicts.
+/* Binding of Python arguments that match a scripted function's declaration exactly: they need no conversion, only copies of
+   lists and dicts.
 
-   A form describes the expected value: a class, which admits its exact instances (Tensor also admits subclasses); ("list",
-   form), ("dict", form, form) or ("optional", form). rushlight/jit/runtime/type_checks.py makes forms from types, and
-   converts all other values. */
+   A form describes the expected value: a class, whose exact instances match (Tensor also accepts subclasses); ("list", form),
+   ("dict", form, form) or ("optional", form). rushlight/jit/runtime/type_checks.py derives forms from types, and converts all
+   other values. */
 #include "machine.h"
 
 #include "configuration.h"
 #include "tensor_impl.h"
 
-static PyObject *exactly(PyObject *form, PyObject *value);
+static PyObject *bind_exactly(PyObject *form, PyObject *value);
 
 static int fits_class(PyObject *form, PyObject *value)
 {
     return (PyObject *)Py_TYPE(value) == form || (form == configuration.tensor_type && is_tensor(value));
 }
 
-/* Inserts a key and a value, or copies of them, into a dict. 1; 0 if one does not fit; -1 with an exception set. */
+/* Insert a key and a value, or copies of them, into a dict. Return 1; 0 if one does not match its form; -1 with an exception
+   set. */
 static int add_key_and_value(PyObject *made, PyObject *form, PyObject *key, PyObject *value)
 {
-    PyObject *own_key = exactly(PyTuple_GET_ITEM(form, 1), key);
-    PyObject *own_value = own_key ? exactly(PyTuple_GET_ITEM(form, 2), value) : NULL;
+    PyObject *own_key = bind_exactly(PyTuple_GET_ITEM(form, 1), key);
+    PyObject *own_value = own_key ? bind_exactly(PyTuple_GET_ITEM(form, 2), value) : NULL;
     int status = own_value ? (PyDict_SetItem(made, own_key, own_value) < 0 ? -1 : 1) : 0;
     Py_XDECREF(own_key);
     Py_XDECREF(own_value);
@@ -48,7 +49,7 @@ static PyObject *copy_list(PyObject *form, PyObject *list)
     PyObject *made = PyList_New(count), *item_form = PyTuple_GET_ITEM(form, 1);
     for (Py_ssize_t i = 0; made && i < count; i++) {
         PyObject *given = i < PyList_GET_SIZE(list) ? Py_NewRef(PyList_GET_ITEM(list, i)) : NULL;
-        PyObject *item = given ? exactly(item_form, given) : NULL;
+        PyObject *item = given ? bind_exactly(item_form, given) : NULL;
         Py_XDECREF(given);
         if (item)
             PyList_SET_ITEM(made, i, item);
@@ -64,8 +65,8 @@ static int is_kind(PyObject *form, const char *kind, Py_ssize_t count)
            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(form, 0), kind) == 0;
 }
 
-/* The value for scripted code, a new reference; NULL if it does not fit, perhaps with an exception set. */
-static PyObject *exactly(PyObject *form, PyObject *value)
+/* Return the value for scripted code, a new reference; NULL if it does not match the form, perhaps with an exception set. */
+static PyObject *bind_exactly(PyObject *form, PyObject *value)
 {
     if (PyType_Check(form))
         return fits_class(form, value) ? Py_NewRef(value) : NULL;
@@ -76,7 +77,7 @@ static PyObject *exactly(PyObject *form, PyObject *value)
     if (PyDict_CheckExact(value) && is_kind(form, "dict", 3))
         return copy_dict(form, value);
     if (is_kind(form, "optional", 2))
-        return value == Py_None ? Py_NewRef(value) : exactly(PyTuple_GET_ITEM(form, 1), value);
+        return value == Py_None ? Py_NewRef(value) : bind_exactly(PyTuple_GET_ITEM(form, 1), value);
     return NULL;
 }
 
@@ -90,7 +91,7 @@ PyObject *machine_bind_exactly(PyObject *Py_UNUSED(module), PyObject *const *arg
         Py_RETURN_NONE;
     PyObject *bound = PyList_New(length);
     for (Py_ssize_t i = 0; bound && i < length; i++) {
-        PyObject *value = exactly(PyTuple_GET_ITEM(forms, i), PyTuple_GET_ITEM(values, i));
+        PyObject *value = bind_exactly(PyTuple_GET_ITEM(forms, i), PyTuple_GET_ITEM(values, i));
         if (value)
             PyList_SET_ITEM(bound, i, value);
         else

@@ -42,7 +42,7 @@ static int set_steps(MachineCode *self, PyObject *steps)
     return 0;
 }
 
-/* Reads an operator from (name, function, None or (plain function, defaults)). */
+/* Read an operator from (name, function, None or (plain function, defaults)). */
 static int set_operation(Operation *operation, PyObject *given)
 {
     const char *name;
@@ -97,7 +97,7 @@ static int set_callees(MachineCode *self, PyObject *functions)
     return 0;
 }
 
-/* If a node's counts of arguments and results differ from those of the fast path, it uses the Python function. */
+/* Drop the fast path of every node whose counts of arguments and results differ from those of the fast path. */
 static void drop_unfit_fast_paths(MachineCode *self, PyObject *operators)
 {
     for (Py_ssize_t i = 0; i < self->step_count; i++) {
@@ -114,8 +114,8 @@ static void drop_unfit_fast_paths(MachineCode *self, PyObject *operators)
     }
 }
 
-/* Fuses STORE x with a following MOVE x, as most results are loaded right after they are stored. The MOVE stays in place as
-   a jump target. */
+/* Fuse STORE x with a following MOVE x: most results are loaded right after they are stored. The MOVE stays in place as a jump
+   target. */
 static void fuse(MachineCode *self)
 {
     for (Py_ssize_t i = 0; i + 1 < self->step_count; i++)
@@ -184,7 +184,8 @@ static int code_traverse(MachineCode *self, visitproc visit, void *arg)
     return 0;
 }
 
-/* Breaks the cycles of functions that call one another. All else stays, so that code running meanwhile remains whole. */
+/* Break reference cycles between functions that call one another. All other fields stay, so that code that is running remains
+   complete. */
 static int code_clear(MachineCode *self)
 {
     for (Py_ssize_t i = 0; i < self->callee_count; i++)

@@ -1,4 +1,5 @@
-/* Fast paths of operators on dicts: the results of rushlight/jit/operators/containers.py for exact dicts and present keys. */
+/* Fast paths of operators on dicts. For exact dicts and present keys they give the results of
+   rushlight/jit/operators/containers.py. */
 #include "machine_values.h"
 
 #define OPERATOR(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
@@ -15,7 +16,7 @@ OPERATOR(values) { return PyDict_CheckExact(arguments[0]) ? give(result, PyDict_
 
 OPERATOR(items) { return PyDict_CheckExact(arguments[0]) ? give(result, PyDict_Items(arguments[0])) : FAST_UNUSUAL; }
 
-/* The value of a key, or `otherwise` if the key is missing. */
+/* Look up a key; the result is `otherwise` if the key is missing. */
 static FastStatus look_up(PyObject **arguments, PyObject **result, PyObject *otherwise)
 {
     if (!PyDict_CheckExact(arguments[0]))

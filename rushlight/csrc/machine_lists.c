@@ -1,5 +1,5 @@
-/* Fast paths of operators on lists: the results of rushlight/jit/operators/containers.py for exact lists and indices in
-   range. */
+/* Fast paths of operators on lists. For exact lists and indices in range they give the results of
+   rushlight/jit/operators/containers.py. */
 #include "machine_values.h"
 
 #define UNARY(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
@@ -7,7 +7,7 @@
 
 static FastStatus done(int status) { return status < 0 ? FAST_FAILED : FAST_DONE; }
 
-/* Whether a list index is in range; negative indices count from the end. */
+/* Compute an element's position; return 0 if the index is out of range. Negative indices count from the end. */
 static inline int place_of(PyObject *list, PyObject *value, Py_ssize_t *place)
 {
     int64_t index;
@@ -98,12 +98,12 @@ UNARY(set)
     PyObject *before = PyList_GET_ITEM(arguments[0], place);
     PyList_SET_ITEM(arguments[0], place, Py_NewRef(arguments[2]));
     *result = Py_NewRef(arguments[0]);
-    Py_DECREF(before); /* may run Python code, but the list is consistent by now */
+    Py_DECREF(before); /* may run Python code; the list is already consistent */
     return FAST_DONE;
 }
 
-/* A slice bound; None stands for the default. */
-static int bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
+/* Compute a slice slice_bound; None stands for the default. */
+static int slice_bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
 {
     int64_t index = otherwise;
     if (value != Py_None && !as_int(value, &index))
@@ -121,7 +121,7 @@ UNARY(slice)
     if (!PyList_CheckExact(arguments[0]) || !as_int(arguments[3], &step) || step != 1)
         return FAST_UNUSUAL;
     Py_ssize_t length = PyList_GET_SIZE(arguments[0]);
-    if (!bound(arguments[1], length, 0, &start) || !bound(arguments[2], length, length, &end))
+    if (!slice_bound(arguments[1], length, 0, &start) || !slice_bound(arguments[2], length, length, &end))
         return FAST_UNUSUAL;
     return give(result, PyList_GetSlice(arguments[0], start, end));
 }

@@ -1,17 +1,17 @@
-/* The loop that runs MachineCode. Calls push frames onto the run's own stack, so deep recursion of scripted code does not
-   use the C stack. The verifier has ensured that operands are in range and that the stack suffices. */
+/* The loop that runs MachineCode. Calls push frames onto the run's own stack, so deep recursion of scripted code does not use
+   the C stack. The verifier has ensured that operands are in range and that the stack is large enough. */
 #include "machine_values.h"
 
 static inline PyObject *or_none(PyObject *value) { return value ? value : Py_None; }
 
-/* 1, 0, or -1 with an exception set. */
+/* Return 1, 0, or -1 with an exception set. */
 static inline int is_true(PyObject *value)
 {
     return value == Py_True ? 1 : value == Py_False ? 0 : PyObject_IsTrue(value);
 }
 
-/* Starts the next round of a loop, if there is one. The stack holds the count, its limit, the condition and the carried
-   values; the next round needs the next count, the limit, this round's count and the carried values. */
+/* Start the next round of a loop, if there is one. The stack holds the count, its limit, the condition and the carried values;
+   the next round needs the next count, the limit, this round's count and the carried values. */
 static int next_round(PyObject **values)
 {
     int64_t count, limit;
@@ -31,7 +31,7 @@ static int next_round(PyObject **values)
     return 1;
 }
 
-/* Moves the carried values down over the loop's count, limit and condition. */
+/* Move the carried values down, over the loop's count, limit and condition. */
 static PyObject **end_loop(PyObject **values, PyObject **top)
 {
     for (int i = 0; i < 3; i++)
@@ -66,7 +66,7 @@ static inline PyObject **release(PyObject **from, PyObject **top)
     return top;
 }
 
-/* Reloads the local variables from the innermost frame, after the frame or the array of values changed. */
+/* Reload the local variables from the innermost frame, after the frame or the array of values changed. */
 #define LOAD_FRAME()                                                                                                     \
     (frame = &run->frames[run->frame_count - 1], code = frame->code, registers = run->values + frame->base + code->max_depth)
 #define NEXT() { step++; continue; }
@@ -79,7 +79,7 @@ static inline PyObject **release(PyObject **from, PyObject **top)
         *top++ = made;                                                                                                   \
         NEXT();                                                                                                          \
     }
-#define PUSH_CONTAINER(expression) /* which takes its items over */                                                      \
+#define PUSH_CONTAINER(expression) /* `expression` steals its items */                                                   \
     {                                                                                                                    \
         PyObject *made = (expression);                                                                                   \
         if (!made)                                                                                                       \

@@ -1,4 +1,5 @@
-/* Fast paths of `math` on floats. If a function raises or its result is not finite, the Python implementation decides. */
+/* Fast paths of `math` functions on floats. If a function raises or its result is not finite, the Python implementation is
+   called instead. */
 #include "machine_values.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Fast paths of operators on numbers: arithmetic, comparison, bits, conversion. They match the functions of
-   rushlight/jit/operators/numbers.py. Errors and results beyond 64 bits are left to those. */
+   rushlight/jit/operators/numbers.py, which handle errors and results beyond 64 bits. */
 #include "machine_values.h"
 
 /* Ints wrap around at 64 bits. */
@@ -80,7 +80,7 @@ static FastStatus remainder_ints(PyObject **arguments, Py_ssize_t Py_UNUSED(coun
     return divide_ints(arguments, &quotient, &rest) ? give_int(result, rest) : FAST_UNUSUAL;
 }
 
-/* Whether both are numbers whose division does not raise. */
+/* Whether both arguments are numbers whose division does not raise. */
 static int may_divide(PyObject **arguments, double *a, double *b)
 {
     return as_real(arguments[0], a) && as_real(arguments[1], b) && *b != 0;
@@ -167,7 +167,7 @@ static FastStatus absolute(PyObject **arguments, Py_ssize_t Py_UNUSED(count), Py
     return give(result, PyNumber_Absolute(arguments[0]));
 }
 
-/* Python's max(a, b) and min(a, b): the first operand unless the second is beyond it. This also decides for NaN. */
+/* Python's max(a, b) and min(a, b): the first operand, unless the second is greater (less). NaN follows the same rule. */
 #define EXTREME(name, operation)                                                                                         \
     static FastStatus name##_ints(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)                  \
     {                                                                                                                    \

@@ -1,4 +1,4 @@
-/* Fast paths of operators on strings: the results of rushlight/jit/operators/strings.py for exact strs. */
+/* Fast paths of operators on strings. For exact strs they give the results of rushlight/jit/operators/strings.py. */
 #include "machine_values.h"
 
 static FastStatus length(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
@@ -6,7 +6,8 @@ static FastStatus length(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyOb
     return PyUnicode_CheckExact(arguments[0]) ? give_int(result, PyUnicode_GET_LENGTH(arguments[0])) : FAST_UNUSUAL;
 }
 
-/* Appends in place if nobody else holds the string: a loop that collects characters then does not copy it each time. */
+/* Concatenate strings. Append in place if nothing else references the first one: then a loop that collects characters need not
+   copy it. */
 static FastStatus concatenate(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
     if (!PyUnicode_CheckExact(arguments[0]) || !PyUnicode_CheckExact(arguments[1]))
@@ -39,8 +40,8 @@ static FastStatus character(PyObject **arguments, Py_ssize_t Py_UNUSED(count), P
     return give(result, PyUnicode_FromOrdinal((int)PyUnicode_READ_CHAR(arguments[0], index)));
 }
 
-/* A slice bound; None stands for the default. */
-static int bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
+/* Compute a slice slice_bound; None stands for the default. */
+static int slice_bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
 {
     int64_t index = otherwise;
     if (value != Py_None && !as_int(value, &index))
@@ -58,13 +59,13 @@ static FastStatus slice(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObj
     if (!PyUnicode_CheckExact(arguments[0]) || !as_int(arguments[3], &step) || step != 1)
         return FAST_UNUSUAL;
     Py_ssize_t length = PyUnicode_GET_LENGTH(arguments[0]);
-    if (!bound(arguments[1], length, 0, &start) || !bound(arguments[2], length, length, &end))
+    if (!slice_bound(arguments[1], length, 0, &start) || !slice_bound(arguments[2], length, length, &end))
         return FAST_UNUSUAL;
     return give(result, PyUnicode_Substring(arguments[0], start, end < start ? start : end));
 }
 
-/* Whether a search looks for a string in a whole string. */
-static int searches_all(PyObject **arguments)
+/* Whether the arguments search a whole string for another string, without start and end. */
+static int searches_whole_string(PyObject **arguments)
 {
     int64_t start, end;
     return PyUnicode_CheckExact(arguments[0]) && PyUnicode_CheckExact(arguments[1]) && as_int(arguments[2], &start) &&
@@ -73,7 +74,7 @@ static int searches_all(PyObject **arguments)
 
 static FastStatus find(PyObject **arguments, PyObject **result, int direction, int must_be_there)
 {
-    if (!searches_all(arguments))
+    if (!searches_whole_string(arguments))
         return FAST_UNUSUAL;
     Py_ssize_t place = PyUnicode_Find(arguments[0], arguments[1], 0, PyUnicode_GET_LENGTH(arguments[0]), direction);
     if (place == -2)
@@ -98,7 +99,7 @@ static FastStatus index_of(PyObject **arguments, Py_ssize_t Py_UNUSED(count), Py
 
 static FastStatus occurrences(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
-    if (!searches_all(arguments))
+    if (!searches_whole_string(arguments))
         return FAST_UNUSUAL;
     Py_ssize_t found = PyUnicode_Count(arguments[0], arguments[1], 0, PyUnicode_GET_LENGTH(arguments[0]));
     return found < 0 ? FAST_FAILED : give_int(result, found);
@@ -106,7 +107,7 @@ static FastStatus occurrences(PyObject **arguments, Py_ssize_t Py_UNUSED(count),
 
 static FastStatus match_end(PyObject **arguments, PyObject **result, int direction)
 {
-    if (!searches_all(arguments))
+    if (!searches_whole_string(arguments))
         return FAST_UNUSUAL;
     return give_truth(result, (int)PyUnicode_Tailmatch(arguments[0], arguments[1], 0, PyUnicode_GET_LENGTH(arguments[0]), direction));
 }
@@ -158,7 +159,7 @@ static FastStatus replace(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyO
     return give(result, PyUnicode_Replace(arguments[0], arguments[1], arguments[2], (Py_ssize_t)most));
 }
 
-/* Calls a method of str, which is looked up once. */
+/* Call a method of str; the method is looked up once. */
 static FastStatus call_method(PyObject **arguments, Py_ssize_t count, PyObject **result, PyObject **method, const char *name)
 {
     if (!PyUnicode_CheckExact(arguments[0]))
@@ -178,8 +179,8 @@ METHOD(strip)
 METHOD(lstrip)
 METHOD(rstrip)
 
-/* Whether scripted code formats a value as Python does. Floats, and values that may contain floats or strings, are left to
-   Python code. */
+/* Whether scripted code formats a value as Python does. Python code handles floats, and values that may contain floats or
+   strings. */
 static int is_plain_text(PyObject *value)
 {
     return PyUnicode_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) || value == Py_None;
@@ -192,8 +193,8 @@ static FastStatus to_text(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyO
     return give(result, PyObject_Str(arguments[0]));
 }
 
-/* Joins the parts of a format with the values between them as texts; NULL with an exception set. Steals the parts. */
-static PyObject *filled(PyObject *parts, PyObject **values)
+/* Join the parts of a format with the values between them as text; NULL with an exception set. Steal the parts. */
+static PyObject *fill_format(PyObject *parts, PyObject **values)
 {
     Py_ssize_t count = PyList_GET_SIZE(parts);
     PyObject *made = PyList_New(2 * count - 1);
@@ -222,7 +223,7 @@ static FastStatus format(PyObject **arguments, Py_ssize_t count, PyObject **resu
     if (parts && nothing && PyList_GET_SIZE(parts) > count) {
         Py_DECREF(parts);
         status = FAST_UNUSUAL;
-    } else if (parts && nothing && (parts = filled(parts, arguments + 1))) {
+    } else if (parts && nothing && (parts = fill_format(parts, arguments + 1))) {
         status = give(result, PyUnicode_Join(nothing, parts));
         Py_DECREF(parts);
     }

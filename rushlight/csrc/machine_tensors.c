@@ -1,13 +1,13 @@
-/* Fast paths of queries on a tensor: its sizes, and the number in a single-element tensor. They serve plain CPU tensors
-   outside of traces, dispatch modes, autocast and vmap; otherwise the operator's Python function decides. */
+/* Fast paths of queries on a tensor: its sizes, and the number in a single-element tensor. They apply to plain CPU tensors
+   outside of traces, dispatch modes, autocast and vmap; otherwise the operator's Python function is called. */
 #include "machine_values.h"
 
 #include "tensor_impl.h"
 
 #define OPERATOR(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 
-/* The impl of a plain tensor, borrowed; NULL for other values. Sets no exception. */
-static TensorImpl *plain(PyObject *value)
+/* Return the impl of a plain tensor, borrowed; NULL for other values. Set no exception. */
+static TensorImpl *plain_impl(PyObject *value)
 {
     const ThreadRecord *record = current_thread_record;
     if ((PyObject *)Py_TYPE(value) != configuration.tensor_type || !record || modes_active(record) || record->include & ~AUTOGRAD_BITS)
@@ -18,19 +18,19 @@ static TensorImpl *plain(PyObject *value)
 
 OPERATOR(dim)
 {
-    const TensorImpl *impl = plain(arguments[0]);
+    const TensorImpl *impl = plain_impl(arguments[0]);
     return impl ? give_int(result, PyTuple_GET_SIZE(impl->sizes)) : FAST_UNUSUAL;
 }
 
 OPERATOR(numel)
 {
-    TensorImpl *impl = plain(arguments[0]);
+    TensorImpl *impl = plain_impl(arguments[0]);
     return impl ? give_int(result, impl_numel(impl)) : FAST_UNUSUAL;
 }
 
 OPERATOR(sizes)
 {
-    const TensorImpl *impl = plain(arguments[0]);
+    const TensorImpl *impl = plain_impl(arguments[0]);
     return impl ? give(result, PySequence_List(impl->sizes)) : FAST_UNUSUAL;
 }
 
@@ -43,21 +43,21 @@ static FastStatus give_size(const TensorImpl *impl, int64_t dim, PyObject **resu
 
 OPERATOR(size)
 {
-    const TensorImpl *impl = plain(arguments[0]);
+    const TensorImpl *impl = plain_impl(arguments[0]);
     int64_t dim;
     return impl && as_int(arguments[1], &dim) ? give_size(impl, dim, result) : FAST_UNUSUAL;
 }
 
 OPERATOR(length)
 {
-    const TensorImpl *impl = plain(arguments[0]);
+    const TensorImpl *impl = plain_impl(arguments[0]);
     return impl ? give_size(impl, 0, result) : FAST_UNUSUAL;
 }
 
-/* The only element of a tensor, as a Python number; NULL if the fast path does not apply, perhaps with an exception set. */
+/* Return the only element of a tensor as a Python number; NULL if the fast path does not apply, perhaps with an exception set. */
 static PyObject *only_element(PyObject *value)
 {
-    TensorImpl *impl = plain(value);
+    TensorImpl *impl = plain_impl(value);
     const char *data = impl && impl_numel(impl) == 1 ? impl_data(impl) : NULL;
     if (!data)
         return NULL;
@@ -87,7 +87,7 @@ static PyObject *as_bool(PyObject *number)
     return truth < 0 ? NULL : PyBool_FromLong(truth);
 }
 
-/* int(number); a bool becomes an int, too. */
+/* Return int(number); a bool becomes an int too. */
 static PyObject *as_whole(PyObject *number)
 {
     return PyObject_CallOneArg((PyObject *)&PyLong_Type, number);

@@ -4,7 +4,7 @@
 
 #include "machine.h"
 
-/* Reads an exact int, not a bool or other subclass, that fits 64 bits. Sets no exception. */
+/* Read an exact int (not a bool or another subclass) that fits into 64 bits. Set no exception. */
 static inline int as_int(PyObject *value, int64_t *number)
 {
     if (!PyLong_CheckExact(value))
@@ -34,7 +34,7 @@ static inline int as_float(PyObject *value, double *number)
     return 1;
 }
 
-/* Reads a float, or an int that is exactly a double. */
+/* Read a float, or an int that a double represents exactly. */
 static inline int as_real(PyObject *value, double *number)
 {
     int64_t whole;
@@ -61,7 +61,7 @@ static inline FastStatus give_bool(PyObject **result, int value)
     return give(result, Py_NewRef(value ? Py_True : Py_False));
 }
 
-/* Gives the bool for a CPython status: 1, 0, or -1 with an exception set. */
+/* Return the bool for a CPython status: 1, 0, or -1 with an exception set. */
 static inline FastStatus give_truth(PyObject **result, int value)
 {
     return value < 0 ? FAST_FAILED : give_bool(result, value);

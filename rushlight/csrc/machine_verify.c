@@ -1,10 +1,10 @@
-/* The verifier of machine code: every operand is in range, and each instruction has one stack depth, which is never
+/* The verifier of machine code. It checks that every operand is in range, and that each instruction has one stack depth, never
    negative, whichever jump leads to it. Code that passes cannot access memory outside its own, whatever the values are. */
 #include "machine.h"
 
 enum { MAX_COUNT = 1 << 20 }; /* maximum number of registers, and of values on a frame's stack; sums of these cannot overflow */
 
-/* An instruction's demand on the stack, and its change of depth for falling through and for jumping. */
+/* The values that an instruction needs on the stack, and its change of depth when it falls through and when it jumps. */
 typedef struct {
     int64_t needed, change, change_of_jump;
     int falls_through, jumps;
@@ -38,7 +38,7 @@ static int is_class_tuple(PyObject *value)
     return sound;
 }
 
-/* A tuple subclass whose instances have the layout of tuples. */
+/* Whether a value is a subclass of tuple whose instances have the layout of tuples. */
 static int is_tuple_class(PyObject *value)
 {
     return PyType_Check(value) && PyType_IsSubtype((PyTypeObject *)value, &PyTuple_Type) &&
@@ -50,7 +50,7 @@ static PyObject *type_at(const MachineCode *code, int32_t x)
     return is_index(x, PyTuple_GET_SIZE(code->types)) ? PyTuple_GET_ITEM(code->types, x) : NULL;
 }
 
-/* Whether the operation takes and gives these numbers of values; -1 matches any number. */
+/* Whether an operation takes and gives these numbers of values; -1 matches any number. */
 static int fits(const Step *step, int64_t taken, int64_t given)
 {
     return (taken < 0 || step->taken == taken) && (given < 0 || step->given == given);
@@ -76,7 +76,7 @@ static int operands_are_sound(const MachineCode *code, const Step *step)
     case MACHINE_LIST_UNPACK: return fits(step, 1, -1);
     case MACHINE_NAMED_TUPLE_CONSTRUCT: return fits(step, -1, 1) && (type = type_at(code, step->x)) && is_tuple_class(type);
     case MACHINE_ISINSTANCE: return fits(step, 1, 1) && (type = type_at(code, step->x)) && is_class_tuple(type);
-    case MACHINE_JF: return step->x > 0; /* only JMP goes back, because it lets signals and other threads run */
+    case MACHINE_JF: return step->x > 0; /* only JMP may jump back, because it lets signals and other threads run */
     case MACHINE_LOOP: return step->x > 0 && step->taken >= 3;
     default: return 1;
     }
@@ -111,7 +111,7 @@ typedef struct {
     Py_ssize_t pending_count;
 } Search;
 
-/* Records that the stack has this depth before the instruction at `to`; fails if another depth is known. */
+/* Record that the stack has this depth before the instruction at `to`; fail if another depth was recorded. */
 static int reach(Search *search, Py_ssize_t from, int64_t to, int64_t depth)
 {
     if (!is_index(to, search->code->step_count))

@@ -1,7 +1,7 @@
 /* Declarations that the files of rushlight._C share.
-   Each file offers one PyMethodDef table (and its types); module.c joins them.
 
-   To add a file: declare its table here, list it in `method_tables` in module.c. The build takes every *.c here. */
+   Each file defines one PyMethodDef table (and its types); module.c registers them. To add a file, declare its table here, and
+   list it in `method_tables` in module.c. The build takes every *.c file of this folder. */
 #ifndef RUSHLIGHT_MODULE_H
 #define RUSHLIGHT_MODULE_H
 
@@ -16,8 +16,8 @@ static inline ModuleState *module_state(PyObject *module) { return (ModuleState 
 
 extern PyType_Spec block_spec;
 void block_use_type(PyTypeObject *type);
-/* A Block that takes over memory of the allocator, unless it fails: NULL with an exception set. */
 int block_is(PyObject *object); /* whether it is a Block */
+/* Make a Block that owns memory of the allocator. On failure, return NULL with an exception set; the memory is then the caller's. */
 PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes);
 
 extern PyMethodDef block_methods[];
@@ -38,10 +38,10 @@ extern PyMethodDef dispatch_methods[];
 extern PyMethodDef compiled_history_methods[];
 extern PyMethodDef machine_methods[];
 
-/* Requests CPython's extra slot of code objects for the frame hook's state; -1 with an exception set. */
+/* Request CPython's extra slot of code objects for the frame hook's state; -1 with an exception set. */
 int slots_initialize(void);
 
-/* Static types, not created anew per module object: C code compares their addresses. */
+/* Static types, shared by all module objects: C code compares their addresses. */
 extern PyTypeObject StorageImpl_Type;
 extern PyTypeObject VersionCounter_Type;
 extern PyTypeObject AutogradMeta_Type;

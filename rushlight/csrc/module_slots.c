@@ -1,4 +1,4 @@
-/* ModuleSlotsBase: a module's parameters, buffers, submodules and attributes by name, for scripted code.
+/* ModuleSlotsBase: gives scripted code a module's parameters, buffers, submodules and attributes by name.
 
    The tables are those of rushlight.nn.Module. They are looked up in the module's __dict__ each time, since any of them may
    have been replaced. */
@@ -12,7 +12,7 @@ typedef struct {
     PyObject *module; /* owned */
 } ModuleSlots;
 
-/* An entry of a table in an attribute dict, borrowed; NULL if there is none, perhaps with an exception set. */
+/* Return an entry of a table in an attribute dict, borrowed; NULL if there is none, perhaps with an exception set. */
 static PyObject *in_table(PyObject *attributes, PyObject *table_name, PyObject *name)
 {
     PyObject *table = PyDict_GetItemWithError(attributes, table_name);
@@ -30,7 +30,7 @@ static int intern_names(void)
     return 0;
 }
 
-/* A new reference. */
+/* Return a new reference to the attribute; NULL if there is none, perhaps with an exception set. */
 static PyObject *look_up(PyObject *attributes, PyObject *name)
 {
     for (int i = 0; i < 2; i++) {

@@ -25,7 +25,7 @@ static PyObject *node_new(PyTypeObject *type, PyObject *Py_UNUSED(arguments), Py
     return (PyObject *)self;
 }
 
-/* Subclasses define __init__ with arguments of their own. */
+/* Does nothing: subclasses define __init__ with arguments of their own. */
 static int node_init(PyObject *Py_UNUSED(self), PyObject *Py_UNUSED(arguments), PyObject *Py_UNUSED(keywords)) { return 0; }
 
 static int node_traverse(NodeBase *self, visitproc visit, void *arg)

@@ -21,17 +21,17 @@ typedef struct {
     PyObject *wanted; /* list of bools: per formula, whether any of its gradients is needed */
 } OperatorNode;
 
-/* A saved tensor, with the version it had. rushlight.autograd.saved_tensor derives from it. */
+/* A saved tensor with its version at the time of saving. rushlight.autograd.saved_tensor derives from it. */
 typedef struct {
     PyObject_HEAD
     PyObject *tensor;
     Py_ssize_t version;
-    PyObject *output_nr; /* int where the tensor is an output of the node itself, else None */
+    PyObject *output_nr; /* int if the tensor is an output of the node itself, else None */
     PyObject *unpack_hook; /* unpacks the tensor from the result of a pack hook, or None */
-    PyObject *edge; /* with a hook: the edge for the tensor's gradient */
+    PyObject *edge; /* if there is a hook: the edge for the tensor's gradient */
 } SavedTensorBase;
 
-/* Sets the fields that every node has. Returns -1 with an exception set. */
+/* Set the fields that every node has. Return -1 with an exception set. */
 int node_initialise(NodeBase *node);
 
 #endif

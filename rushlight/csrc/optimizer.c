@@ -1,7 +1,7 @@
 /* Optimizer steps over lists of parameters in one call of a native kernel. See rushlight.optim.
 
    A row describes one parameter: (parameter, gradient, state tensors or None..., scalars...). Scalars are zero-dimensional
-   float32 tensors, which the step moves on, or numbers; the first one counts the steps so far. */
+   float32 tensors, which the step updates, or numbers. The first scalar is the number of steps so far. */
 #include "tensor_impl.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 const RushlightKernels *native_kernels(void);
 
-/* An optimizer's argument counts. `whole`: its parameters must be row-major, and states may have other sizes. */
+/* An optimizer and its argument counts. `whole`: its parameters must be row-major, and states may have other sizes. */
 typedef struct {
     const char *name;
     Py_ssize_t states, scalars, options;
@@ -24,16 +24,16 @@ typedef struct {
 static const Kind kinds[RL_OPTIMIZER_COUNT] = {RL_OPTIMIZERS(KIND)};
 #undef KIND
 
-enum { MOST_OPTIONS = 8, MOST_DENSE_DIMENSIONS = 8 };
+enum { MAX_OPTIONS = 8, MAX_DENSE_DIMENSIONS = 8 };
 
-/* Whether the elements fill a span of memory, in any order of dimensions. */
-static int lies_densely(TensorImpl *impl)
+/* Whether the elements fill a span of memory without gaps, in any order of dimensions. */
+static int is_dense(TensorImpl *impl)
 {
     Py_ssize_t rank = PyTuple_GET_SIZE(impl->sizes), filled = 1;
     unsigned seen = 0;
     if (impl_is_contiguous(impl))
         return 1;
-    for (Py_ssize_t turn = 0; rank <= MOST_DENSE_DIMENSIONS && turn < rank; turn++)
+    for (Py_ssize_t turn = 0; rank <= MAX_DENSE_DIMENSIONS && turn < rank; turn++)
         for (Py_ssize_t i = 0; i < rank; i++) {
             Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, i));
             if (seen & 1u << i || (size != 1 && PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->strides, i)) != filled))
@@ -44,15 +44,15 @@ static int lies_densely(TensorImpl *impl)
     return seen == (1u << rank) - 1 && filled == impl_numel(impl);
 }
 
-/* Whether two dense tensors have their elements in the same order in memory. */
-static int lie_alike(TensorImpl *one, TensorImpl *other)
+/* Whether two dense tensors store their elements in the same order. */
+static int have_same_order(TensorImpl *one, TensorImpl *other)
 {
     if (impl_is_contiguous(one) && impl_is_contiguous(other))
         return 1;
     return sizes_match(one->sizes, other->sizes) == 1 && sizes_match(one->strides, other->strides) == 1;
 }
 
-/* The memory of a tensor that is not fake and has this dtype and number of elements; NULL otherwise. */
+/* Return the memory of a tensor that is not fake and has this dtype and number of elements; NULL otherwise. */
 static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int written)
 {
     if (dtype_code(impl->dtype) != dtype || impl_numel(impl) != count)
@@ -65,10 +65,10 @@ static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int 
 
 static TensorImpl *part(PyObject *row, Py_ssize_t index) { return impl_of(PyTuple_GET_ITEM(row, index)); }
 
-/* Whether a step may write to a tensor. Inference tensors are left to Python, which may refuse. */
+/* Whether a step may write to a tensor. Python handles inference tensors, and may refuse them. */
 static int is_writable(const TensorImpl *impl) { return impl && !impl->fake && !impl->inference; }
 
-/* The memory of a scalar that is a tensor; NULL otherwise. */
+/* Return the memory of a scalar that is a tensor; NULL otherwise. */
 static float *scalar_memory(PyObject *row, Py_ssize_t index)
 {
     TensorImpl *impl = part(row, index);
@@ -93,8 +93,8 @@ static Py_ssize_t size_at(TensorImpl *impl, Py_ssize_t from_end)
     return rank < 2 ? 0 : PyLong_AsSsize_t(PyTuple_GET_ITEM(impl->sizes, rank - from_end));
 }
 
-/* The number of elements of a matrix's state: those of the parameter, or its number of rows or columns. -1: the state must
-   be None. */
+/* Return the number of elements of a matrix's state: that of the parameter, or its number of rows or columns. -1: the state
+   must be None. */
 static Py_ssize_t matrix_state_count(const RlParameter *parameter, Py_ssize_t index)
 {
     if (!parameter->columns || !parameter->rows)
@@ -111,14 +111,14 @@ static int read_states(PyObject *row, const Kind *kind, DtypeCode dtype, RlParam
         if (none && (count < 0 || !kind->whole))
             continue;
         TensorImpl *impl = part(row, 2 + i);
-        int fits = is_writable(impl) && (kind->whole ? impl_is_contiguous(impl) : lie_alike(own, impl));
+        int fits = is_writable(impl) && (kind->whole ? impl_is_contiguous(impl) : have_same_order(own, impl));
         if (!fits || !(parameter->states[i] = memory_of(impl, dtype, count, 1)))
             return 0;
     }
     return 1;
 }
 
-/* 0 to fall back to Python. */
+/* Read a row. Return 0 to leave it to Python. */
 static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
 {
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2 + kind->states + kind->scalars)
@@ -127,12 +127,12 @@ static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
     if (!is_writable(own) || !gradient || gradient->fake)
         return 0;
     DtypeCode dtype = dtype_code(own->dtype);
-    if ((dtype != FLOAT32 && dtype != FLOAT64) || !(kind->whole ? impl_is_contiguous(own) : lies_densely(own)))
+    if ((dtype != FLOAT32 && dtype != FLOAT64) || !(kind->whole ? impl_is_contiguous(own) : is_dense(own)))
         return 0;
     Py_ssize_t count = impl_numel(own);
     *parameter = (RlParameter){.dtype = (int)dtype, .count = count, .rows = size_at(own, 2), .columns = size_at(own, 1)};
     parameter->parameter = memory_of(own, dtype, count, 1);
-    parameter->gradient = lie_alike(own, gradient) ? memory_of(gradient, dtype, count, 0) : NULL;
+    parameter->gradient = have_same_order(own, gradient) ? memory_of(gradient, dtype, count, 0) : NULL;
     return parameter->parameter && parameter->gradient && read_states(row, kind, dtype, parameter) &&
            read_scalars(row, kind, parameter);
 }
@@ -152,7 +152,7 @@ static int by_address(const void *one, const void *other)
 
 static int ranges_meet(Range *ranges, size_t count)
 {
-    const char *reached = NULL, *written = NULL; /* the largest ends of all ranges so far, and of the written ones */
+    const char *reached = NULL, *written = NULL; /* the largest end of all ranges so far, and of the written ones */
     qsort(ranges, count, sizeof *ranges, by_address);
     for (size_t i = 0; i < count; i++) {
         const Range *range = &ranges[i];
@@ -164,8 +164,8 @@ static int ranges_meet(Range *ranges, size_t count)
     return 0;
 }
 
-/* Whether a row writes memory that another row uses, so that their order matters. -1 with an exception set. */
-static int rows_meet(const RlParameter *parameters, size_t count)
+/* Whether a row writes memory that another row uses, so that their order matters; -1 with an exception set. */
+static int rows_share_memory(const RlParameter *parameters, size_t count)
 {
     if (count < 2)
         return 0;
@@ -187,7 +187,7 @@ static int rows_meet(const RlParameter *parameters, size_t count)
 
 /* ---- the call ---- */
 
-/* Stores the numbers that moved and counts the writes. */
+/* Store the numbers that the step changed, and count the writes. */
 static void finish_row(PyObject *row, const Kind *kind, const RlParameter *parameter)
 {
     count_write(part(row, 0));
@@ -211,7 +211,8 @@ static int append_position(PyObject *list, Py_ssize_t position)
     return failed ? -1 : 0;
 }
 
-/* Runs a step over the rows that native code can take; the positions of the others go to `left`. -1 with an exception set. */
+/* Run a step over the rows that native code supports; append the positions of the others to `left`. Return -1 with an exception
+   set. */
 static int run_rows(int code, const double *options, PyObject *rows, RlParameter *parameters, PyObject **taken, PyObject *left)
 {
     Py_ssize_t count = 0, total = PyTuple_GET_SIZE(rows);
@@ -223,7 +224,7 @@ static int run_rows(int code, const double *options, PyObject *rows, RlParameter
         else if (append_position(left, i) < 0)
             return -1;
     }
-    int meet = rows_meet(parameters, (size_t)count), done = !meet;
+    int meet = rows_share_memory(parameters, (size_t)count), done = !meet;
     if (meet < 0)
         return -1;
     if (done && count) {
@@ -246,7 +247,7 @@ static int run_rows(int code, const double *options, PyObject *rows, RlParameter
 
 static PyObject *run_step(int code, const double *options, PyObject *list)
 {
-    PyObject *rows = PyList_AsTuple(list); /* no other thread can change a tuple */
+    PyObject *rows = PyList_AsTuple(list); /* a tuple, so that no other thread can change it */
     PyObject *left = rows ? PyList_New(0) : NULL;
     size_t room = rows ? (size_t)PyTuple_GET_SIZE(rows) + 1 : 1;
     RlParameter *parameters = PyMem_New(RlParameter, room);
@@ -274,7 +275,7 @@ static PyObject *optimizer_step(PyObject *Py_UNUSED(module), PyObject *arguments
 {
     const char *name;
     PyObject *rows, *given;
-    double options[MOST_OPTIONS];
+    double options[MAX_OPTIONS];
     if (!PyArg_ParseTuple(arguments, "sO!O!:optimizer_step", &name, &PyList_Type, &rows, &PyTuple_Type, &given))
         return NULL;
     int code = kind_code(name);

@@ -44,7 +44,7 @@ int prepared_is_current(const Prepared *prepared)
     return 1;
 }
 
-/* Reads pointers, versions and generations; -1 with an exception set. */
+/* Read pointers, versions and generations; return -1 with an exception set. */
 static int prepared_fill(Prepared *self, PyObject *state, PyObject *pointers)
 {
     for (Py_ssize_t i = 0; i < self->count; i++) {

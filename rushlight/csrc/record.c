@@ -1,13 +1,13 @@
-/* Recording a call: a node with its edges and saved tensors, made around the call of the kernels below autograd.
+/* Recording a call on the tape: create a node with its edges and saved tensors, around the call of the kernels below autograd.
 
-   rushlight.autograd.variable does the same in Python for what is rare: lists of tensors, dispatch modes, hooks. */
+   rushlight.autograd.variable does the same in Python for rare cases: lists of tensors, dispatch modes, hooks. */
 #include "record.h"
 
 #include "accumulate.h"
 
 static Py_ssize_t number(PyObject *object) { return PyLong_AsSsize_t(object); }
 
-/* Checking a plan once, so that calls need not. */
+/* ---- checking a plan once, so that calls need not ---- */
 
 static int is_tuple_of(PyObject *object, Py_ssize_t length)
 {
@@ -41,9 +41,9 @@ static int is_formula(PyObject *formula, Py_ssize_t arguments)
 {
     return is_tuple_of(formula, FORMULA_LENGTH) && are_positions(field(formula, FORMULA_POSITIONS), arguments) &&
            are_entries(field(formula, FORMULA_SAVED), 3, arguments) &&
-           are_entries(field(formula, FORMULA_OUTPUTS), 2, MOST_ARGUMENTS) &&
+           are_entries(field(formula, FORMULA_OUTPUTS), 2, MAX_ARGUMENTS) &&
            is_tuple_of(field(formula, FORMULA_SOURCES), -1) &&
-           PyTuple_GET_SIZE(field(formula, FORMULA_SOURCES)) <= MOST_ARGUMENTS;
+           PyTuple_GET_SIZE(field(formula, FORMULA_SOURCES)) <= MAX_ARGUMENTS;
 }
 
 int is_plan(PyObject *plan)
@@ -52,8 +52,8 @@ int is_plan(PyObject *plan)
         return 0;
     Py_ssize_t count = PyTuple_GET_SIZE(field(plan, PLAN_NAMES));
     PyObject *formulas = field(plan, PLAN_FORMULAS);
-    if (count > MOST_ARGUMENTS || !is_tuple_of(field(plan, PLAN_DEFAULTS), count) || !is_tuple_of(formulas, -1) ||
-        !are_positions(field(plan, PLAN_FIXED), count) || !are_positions(field(plan, PLAN_SKIPPED), MOST_ARGUMENTS))
+    if (count > MAX_ARGUMENTS || !is_tuple_of(field(plan, PLAN_DEFAULTS), count) || !is_tuple_of(formulas, -1) ||
+        !are_positions(field(plan, PLAN_FIXED), count) || !are_positions(field(plan, PLAN_SKIPPED), MAX_ARGUMENTS))
         return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++)
         if (!is_formula(field(formulas, i), count))
@@ -79,7 +79,7 @@ static PyObject *named_argument(PyObject *name, PyObject *const *values, PyObjec
     return NULL;
 }
 
-/* Fills `stack` with borrowed references. 0 where the arguments do not fit as they are. */
+/* Fill `stack` with borrowed references to the arguments. Return 0 if they do not fit the schema without conversion. */
 static int bind(PyObject *plan, PyObject *const *arguments, Py_ssize_t positional, PyObject *names, PyObject **stack)
 {
     PyObject *known = field(plan, PLAN_NAMES);
@@ -108,7 +108,7 @@ static PyObject *make_edge(PyObject *node, Py_ssize_t output)
     return edge;
 }
 
-/* As rushlight.autograd.view_history.gradient_edge says. */
+/* Return the gradient edge of a value, by the same rules as rushlight.autograd.view_history.gradient_edge. */
 PyObject *edge_of(PyObject *value)
 {
     TensorImpl *impl = impl_of(value);
@@ -121,7 +121,7 @@ PyObject *edge_of(PyObject *value)
             return make_edge(meta->grad_fn, meta->output_nr);
         if (!meta || !meta->requires_grad) /* a view made without recording may require grad because its base does */
             return Py_NewRef(configuration.no_edge);
-        PyObject *node = meta->accumulator && PyWeakref_Check(meta->accumulator) ? referent(meta->accumulator) : NULL;
+        PyObject *node = meta->accumulator && PyWeakref_Check(meta->accumulator) ? dereference(meta->accumulator) : NULL;
         if (!node && !is_set(meta->hooks) && !(node = accumulator_of(value, meta)))
             return NULL;
         if (node) {
@@ -139,7 +139,7 @@ PyObject *edge_of(PyObject *value)
     return edge;
 }
 
-/* The edges of the inputs of one formula, appended to `edges`; what they say, as a list of bools. */
+/* Append the edges of one formula's inputs to `edges`. Return a list of bools: which inputs need a gradient. */
 static PyObject *edges_of_formula(PyObject *formula, PyObject **stack, PyObject *edges, int *wanted)
 {
     PyObject *positions = field(formula, FORMULA_POSITIONS), *row = PyList_New(PyTuple_GET_SIZE(positions));
@@ -243,8 +243,8 @@ static int save_inputs(OperatorNode *node, PyObject *plan, PyObject **stack)
     return 0;
 }
 
-/* An output is kept as an alias without history: the node and the output would hold each other. */
-static PyObject *saved_output(PyObject *output, PyObject *output_nr)
+/* Save an output as an alias without history: otherwise the node and the output would reference each other. */
+static PyObject *save_output_alias(PyObject *output, PyObject *output_nr)
 {
     TensorImpl *impl = impl_of(output);
     if (!impl || impl->inference)
@@ -269,7 +269,7 @@ static int save_outputs(OperatorNode *node, PyObject *plan, PyObject *result)
         PyObject *entries = field(field(formulas, i), FORMULA_OUTPUTS);
         for (Py_ssize_t k = 0; PyList_GET_ITEM(node->wanted, i) == Py_True && k < PyTuple_GET_SIZE(entries); k++) {
             PyObject *entry = field(entries, k), *output = output_at(result, number(field(entry, 1)));
-            PyObject *value = output ? saved_output(output, field(entry, 1)) : NULL;
+            PyObject *value = output ? save_output_alias(output, field(entry, 1)) : NULL;
             if (!output)
                 PyErr_SetString(PyExc_IndexError, "a derivative names an output that the operator does not have");
             int failed = !value || PyDict_SetItem(node->saved, field(entry, 0), value) < 0;
@@ -354,7 +354,7 @@ static PyObject *call_below_autograd(PyObject *lower, PyObject *const *arguments
     return result;
 }
 
-/* Lists of tensors have one edge per element: Python's part. */
+/* Whether all arguments are single tensors. Lists of tensors have one edge per element, and are recorded in Python. */
 static int is_plain(PyObject *plan, PyObject **stack)
 {
     PyObject *formulas = field(plan, PLAN_FORMULAS);
@@ -369,7 +369,7 @@ static int is_plain(PyObject *plan, PyObject **stack)
     return 1;
 }
 
-/* Whether a class of the user's sees the operator: what it keeps beside the impl has to be saved, too. */
+/* Whether a tensor subclass sees the operator: then the attributes of its instances have to be saved too. */
 static int is_seen_by_class(PyObject *const *values, Py_ssize_t count)
 {
     for (Py_ssize_t i = 0; i < count; i++) {
@@ -382,7 +382,7 @@ static int is_seen_by_class(PyObject *const *values, Py_ssize_t count)
 
 PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names)
 {
-    PyObject *stack[MOST_ARGUMENTS];
+    PyObject *stack[MAX_ARGUMENTS];
     const ThreadRecord *record = thread_record();
     if (modes_active(record) || PyTuple_GET_SIZE(record->saved_tensor_hooks) || !configuration.node_type || !configuration.saved_type ||
         !bind(plan, arguments, PyVectorcall_NARGS(flags), names, stack) || !is_plain(plan, stack) ||

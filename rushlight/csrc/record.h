@@ -10,9 +10,9 @@ enum {
     PLAN_NAMES,    /* tuple of argument names in schema order */
     PLAN_DEFAULTS, /* tuple of their defaults */
     PLAN_MISSING,  /* the default that marks a required argument */
-    PLAN_FIXED,    /* tuple of positions of fixed-length lists, for which a single number may stand */
+    PLAN_FIXED, /* tuple of the positions of fixed-length lists, for which a single number may be passed */
     PLAN_FORMULAS, /* tuple of formulas */
-    PLAN_SKIPPED,  /* tuple of numbers of outputs without a gradient */
+    PLAN_SKIPPED, /* tuple of the numbers of outputs without a gradient */
     PLAN_LENGTH
 };
 enum {
@@ -25,25 +25,25 @@ enum {
     FORMULA_LENGTH
 };
 
-enum { MOST_ARGUMENTS = 32 }; /* operators with more arguments are recorded in Python */
+enum { MAX_ARGUMENTS = 32 }; /* operators with more arguments are recorded in Python */
 
 static inline PyObject *field(PyObject *tuple, Py_ssize_t index) { return PyTuple_GET_ITEM(tuple, index); }
 
-/* Whether a tuple has the form above, as far as C relies on it. */
+/* Whether a tuple has the form above, as far as C code relies on it. */
 int is_plan(PyObject *plan);
 
-/* Runs `lower` on the arguments and records a node. NULL with an exception set after a failure; Py_NotImplemented, and
-   nothing done, where Python has to do it. */
+/* Call `lower` on the arguments and record a node. Return NULL with an exception set after a failure, or Py_NotImplemented,
+   with nothing done, if Python has to record the call. */
 PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names);
 
-/* The edge along which a value's gradient flows, a new reference. */
+/* Return the edge along which a value's gradient flows, a new reference. */
 PyObject *edge_of(PyObject *value);
-/* A SavedTensor for a tensor with the current version of `impl`; a new reference. */
+/* Return a SavedTensor for a tensor with the current version of `impl`, a new reference. */
 PyObject *saved_tensor(PyObject *tensor, const TensorImpl *impl, PyObject *output_nr);
-/* Makes a tensor an output of a node; -1 with an exception set. */
+/* Make a tensor an output of a node; return -1 with an exception set. */
 int set_history(TensorImpl *impl, NodeBase *node, Py_ssize_t output);
 
-/* OperatorNode.apply: the gradients of the inputs. */
+/* Compute the gradients of a node's inputs: OperatorNode.apply. */
 PyObject *operator_node_apply(PyObject *self, PyObject *grads);
 
 #endif

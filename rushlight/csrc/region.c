@@ -1,4 +1,4 @@
-/* Regions: a callback of the frame hook for part of a thread's run, and functions whose calls begin a region. */
+/* Regions: a callback of the frame hook for part of a thread's execution, and functions whose calls begin a region. */
 #include "frame_hook.h"
 
 /* A thread's callback. NULL: no hook. Py_False: look up cached entries only. */
@@ -18,7 +18,7 @@ static void use_hook(void)
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), active_threads ? frame_hook : _PyEval_EvalFrameDefault);
 }
 
-/* Runs when a thread ends, or does not survive a fork: it no longer needs the hook. */
+/* Free a thread's region when the thread ends or does not survive a fork; it no longer needs the hook. */
 static void free_region(PyObject *capsule)
 {
     Region *ended = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
@@ -104,7 +104,8 @@ static PyObject *call_in_region(PyObject *Py_UNUSED(module), PyObject *const *ar
 }
 
 /* The vectorcall of functions that begin a region. Such a function is written in Python, as a closure over `callback` and
-   `followed`. This does what its body says without a frame; the body runs where the interpreter calls it directly (3.11). */
+   `followed`. This does the same as its body, without a frame; the interpreter runs the body itself where it calls the function
+   directly (3.11). */
 static PyObject *region_call(PyObject *function, PyObject *const *args, size_t flags, PyObject *names)
 {
     PyObject *cells = PyFunction_GET_CLOSURE(function);

@@ -46,7 +46,7 @@ int size_program_run(const SizeProgram *program, const int64_t *numbers, int64_t
     return 1;
 }
 
-/* Whether the code stays within the stack and its numbers, and ends with one value. */
+/* Whether the code stays within the stack and the numbers, and ends with one value on the stack. */
 static int is_sound(const SizeProgram *program, Py_ssize_t number_count)
 {
     Py_ssize_t depth = 0;

@@ -1,4 +1,4 @@
-/* Integer expressions of sizes as postfix code, as rushlight.core.algebra.postfix writes them. */
+/* Integer expressions of sizes as postfix code, in the format of rushlight.core.algebra.postfix. */
 #ifndef RUSHLIGHT_SIZE_PROGRAM_H
 #define RUSHLIGHT_SIZE_PROGRAM_H
 
@@ -11,11 +11,11 @@ typedef struct {
     Py_ssize_t length;
 } SizeProgram;
 
-/* Compiles a tuple of ints that may read `number_count` numbers, or an int as a constant; -1 with an exception set. The
-   program must be cleared or zeroed before. */
+/* Compile a tuple of ints that may read `number_count` numbers, or an int as a constant; return -1 with an exception set. The
+   program must have been cleared or zeroed. */
 int size_program_set(SizeProgram *program, PyObject *code, Py_ssize_t number_count);
 void size_program_clear(SizeProgram *program);
-/* Whether there is a value: no if it does not fit 64 bits or something is divided by zero. */
+/* Compute the value. Return 0 if there is none: it does not fit into 64 bits, or a divisor is zero. */
 int size_program_run(const SizeProgram *program, const int64_t *numbers, int64_t *result);
 
 /* A relation of a value to zero. The numbers are those of rushlight.core.algebra.postfix. */

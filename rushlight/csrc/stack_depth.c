@@ -1,4 +1,4 @@
-/* Finds the end of a thread's stack through the threads library; without an answer the stack counts as endless. */
+/* Finds the end of a thread's stack through the threads library. If the library does not know it, the stack counts as endless. */
 #define _GNU_SOURCE
 #include "stack_depth.h"
 

@@ -1,10 +1,10 @@
-/* The remaining stack of the current thread. */
+/* How much of the current thread's stack is left. */
 #ifndef RUSHLIGHT_STACK_DEPTH_H
 #define RUSHLIGHT_STACK_DEPTH_H
 
 enum StackDepth { STACK_IS_FINE, STACK_IS_LOW, STACK_ENDS };
 
-/* Two addresses, set at a thread's first query: below the first the stack is low, below the second it ends. */
+/* Two addresses, set at a thread's first query: below the first address the stack is low, below the second it ends. */
 extern _Thread_local char *low_stack, *end_of_thread_stack;
 void find_stack(void);
 

@@ -1,5 +1,5 @@
-/* StorageImpl: the memory behind tensors. It owns its allocator block until somebody asks for `buffer`; from then on a Block
-   owns it, which arrays over the memory keep alive. */
+/* StorageImpl: the memory behind tensors. It owns its allocator block until `buffer` is read; from then on a Block owns the
+   memory, and arrays over the memory keep the Block alive. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -74,7 +74,8 @@ static int storage_init(StorageImpl *self, PyObject *arguments, PyObject *keywor
     return 0;
 }
 
-/* The storage holds the buffer, so its memory stays in place after the view is released. */
+/* Return the address of a buffer's memory. The storage holds the buffer, so the memory stays in place after the view is
+   released. */
 static void *borrowed_data(StorageImpl *storage)
 {
     Py_buffer view;
@@ -109,7 +110,7 @@ PyObject *storage_buffer(StorageImpl *self)
 
 static PyObject *get_buffer(StorageImpl *self, void *Py_UNUSED(closure)) { return storage_buffer(self); }
 
-/* Replaces the memory. Arrays over the old memory keep it alive. */
+/* Replace the memory. Arrays over the old memory keep it alive. */
 static int set_buffer(StorageImpl *self, PyObject *value, void *Py_UNUSED(closure))
 {
     if (!value) {
@@ -121,7 +122,7 @@ static int set_buffer(StorageImpl *self, PyObject *value, void *Py_UNUSED(closur
     self->capacity = 0;
     self->data = NULL;
     self->generation++;
-    self->read_only = 1; /* until storage_data has checked */
+    self->read_only = 1; /* until storage_data has checked the buffer */
     Py_XSETREF(self->buffer, value == Py_None ? NULL : Py_NewRef(value));
     return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "allocator.h"
 
-/* Maps one huge page too many, then trims both ends: mmap itself aligns to small pages only. */
+/* Map one huge page more than needed, then trim both ends: mmap itself aligns to small pages only. */
 static void *map_large(size_t capacity)
 {
     size_t mapped = capacity + LARGE_BLOCK_BYTES;
@@ -23,7 +23,7 @@ static void *map_large(size_t capacity)
     if (tail)
         munmap(start + head + capacity, tail);
 #ifdef MADV_HUGEPAGE
-    /* Advice only: a kernel without huge pages refuses, and small pages serve as well. */
+    /* Only advice: a kernel without huge pages refuses, and small pages work as well. */
     (void)madvise(start + head, capacity, MADV_HUGEPAGE);
 #endif
     return start + head;
@@ -45,7 +45,7 @@ void system_free(void *memory, size_t capacity)
         free(memory);
 }
 
-/* The number in a one-number file; SIZE_MAX when there is none ("max" in cgroups means unlimited). */
+/* Read the number in a file; return SIZE_MAX if there is none ("max" in cgroups means unlimited). */
 static size_t read_limit(const char *path)
 {
     unsigned long long limit = SIZE_MAX;

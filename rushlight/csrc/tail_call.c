@@ -1,5 +1,5 @@
-/* Tail calls: code that replaces a frame may end by requesting another call. Without them, a loop with a graph break in
-   every iteration would nest its calls. */
+/* Tail calls: the code that replaces a frame may end by requesting another call. Without tail calls, a loop with a graph break
+   in every iteration would nest its calls. */
 #include "frame_hook.h"
 
 _Thread_local PyObject *expected_code;

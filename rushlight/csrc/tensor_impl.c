@@ -39,7 +39,7 @@ static void impl_dealloc(TensorImpl *self)
     PyObject_GC_Del(self);
 }
 
-/* The key set of a tensor of this dtype. Dtypes that few operators compute with add the key Narrow. */
+/* Return the key set of a tensor of this dtype. Dtypes that few operators compute with add the key Narrow. */
 static unsigned long keys_for(PyObject *dtype, unsigned long key_set)
 {
     if (dtype_code(dtype) != OTHER_DTYPE || !configuration.narrow_dtypes)
@@ -50,7 +50,7 @@ static unsigned long keys_for(PyObject *dtype, unsigned long key_set)
     return narrow == 1 ? key_set | NARROW_BIT : key_set & ~NARROW_BIT;
 }
 
-/* Steals `storage` and `version` (NULL after a failure); the other arguments are borrowed. */
+/* Make an impl. Steal `storage` and `version` (NULL after a failure); the other arguments are borrowed. */
 static TensorImpl *impl_make(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype,
                              PyObject *device, unsigned long key_set, PyObject *version)
 {
@@ -98,7 +98,7 @@ TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_
     return made;
 }
 
-/* Reads an offset; a symbolic one is stored elsewhere and reads as a placeholder. */
+/* Read an offset. A symbolic one is stored separately and reads as a placeholder. */
 static int read_offset(PyObject *value, Py_ssize_t *offset)
 {
     int symbolic = (PyObject *)Py_TYPE(value) == configuration.symbolic_type;
@@ -290,7 +290,7 @@ static PyObject *get_numel(TensorImpl *self, void *Py_UNUSED(closure))
 
 static PyObject *get_requires_grad(TensorImpl *self, void *Py_UNUSED(closure)) { return PyBool_FromLong(requires_grad(self)); }
 
-/* The array over a row-major tensor; NULL without an exception to let Python make it. */
+/* Return the array over a row-major tensor; NULL without an exception to let Python make it. */
 static PyObject *row_major_array(TensorImpl *self)
 {
     StorageImpl *storage = (StorageImpl *)self->storage;
@@ -432,7 +432,7 @@ PyTypeObject TensorImpl_Type = {
 
 /* Functions of rushlight.core.tensor_impl */
 
-/* `sizes` itself if all are ints, else a tuple of their values as ints. */
+/* Return `sizes` itself if all are ints, else a tuple of their values as ints. */
 static PyObject *plain_sizes(PyObject *sizes)
 {
     Py_ssize_t count = PyTuple_GET_SIZE(sizes), plain = 0;

@@ -1,4 +1,4 @@
-/* ThreadState: the type of rushlight.core.thread_state.state, its only instance, which shows each thread its own record. */
+/* ThreadState: the type of rushlight.core.thread_state.state. This single object gives each thread its own record. */
 #include "thread_state.h"
 
 #include "dispatch_keys.h"
@@ -7,7 +7,7 @@ _Thread_local ThreadRecord *current_thread_record;
 
 static const char *const CAPSULE_NAME = "rushlight.thread_record";
 
-/* The thread's dict owns its record: both end with the thread. */
+/* Free a thread's record. The thread's dict owns it, so it ends with the thread. */
 static void free_record(PyObject *capsule)
 {
     ThreadRecord *record = PyCapsule_GetPointer(capsule, CAPSULE_NAME);
@@ -190,7 +190,7 @@ static PyGetSetDef getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* Without C fields of its own, so that Python can combine it with threading.local. */
+/* The type has no C fields of its own, so that Python can combine it with threading.local. */
 PyTypeObject ThreadState_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "rushlight._C.ThreadState",

@@ -11,14 +11,14 @@ typedef struct {
     int grad_enabled;
     int inference;
     int makes_elsewhere; /* a default device other than the CPU is set, so new tensors go there unless they name a device */
-    int asks_function_modes; /* calls of public functions go to a function mode of rushlight.core.overrides first */
+    int asks_function_modes; /* calls of public functions are passed to a function mode of rushlight.core.overrides first */
     PyObject *modes;              /* owned: the stack of dispatch modes, a list */
     PyObject *saved_tensor_hooks; /* owned: the stack of hooks on saved tensors, a tuple */
 } ThreadRecord;
 
 extern _Thread_local ThreadRecord *current_thread_record;
 
-/* Makes the record of a thread at its first use. NULL with an exception set when memory is short. */
+/* Make the record of a thread, at its first use. Return NULL with an exception set if memory is short. */
 ThreadRecord *make_thread_record(void);
 
 static inline ThreadRecord *thread_record(void)

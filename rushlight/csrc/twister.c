@@ -1,7 +1,7 @@
 /* MersenneTwister: the random numbers behind rushlight.core.generator, and filling tensors with them.
 
-   In: a seed; row-major CPU tensors. Out: their elements, drawn in the order in which they lie in memory. Callers hold the
-   generator's lock. Definition of the draws: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998). */
+   It fills row-major CPU tensors in memory order, starting from a seed. Callers hold the generator's lock. Definition of the
+   generator: M. Matsumoto and T. Nishimura, "Mersenne Twister" (ACM TOMACS 8, 1998). */
 #include "tensor_impl.h"
 
 #include <math.h>
@@ -14,11 +14,11 @@
 enum {
     WORDS = 624,
     MIDDLE = 397,
-    BLOCK = 16,                  /* larger tensors get normal numbers in blocks: eight radii, then eight angles */
+    BLOCK = 16, /* tensors with at least this many elements get normal numbers in blocks: eight radii, then eight angles */
     BLOCKS_AT_ONCE = 64,
-    WITHOUT_LOCK_FROM = 1 << 15, /* the GIL is released from this many elements on */
+    MIN_WORK_WITHOUT_GIL = 1 << 15, /* fills of at least this many elements release the GIL */
 };
-/* Defined in elementwise.c. Applies an operator in place; 0 if there is no native kernel. */
+/* Defined in elementwise.c. Apply an operator in place; return 0 if there is no native kernel. */
 int native_unary(int code, DtypeCode dtype, void *values, Py_ssize_t count);
 
 static const double TWO_PI = 6.283185307179586;
@@ -26,7 +26,7 @@ static const double TWO_PI = 6.283185307179586;
 typedef struct {
     PyObject_HEAD
     uint32_t key[WORDS];
-    int position;  /* index of the next word; WORDS: all words are used */
+    int position; /* index of the next word; WORDS if all words are used */
     char has_kept;
     double kept;   /* the second normal number of the last pair */
 } Twister;
@@ -79,7 +79,7 @@ static inline float uniform32(Twister *self) { return (float)(draw32(self) & 0xf
 
 static inline double uniform64(Twister *self) { return (double)(draw64(self) & 0x1fffffffffffffULL) * 0x1p-53; }
 
-/* One standard normal number: the first of a new pair, or the second of the last one. */
+/* Return one standard normal number: the first of a new pair, or the second of the last pair. */
 static double normal(Twister *self)
 {
     if (self->has_kept) {
@@ -126,7 +126,7 @@ static void normal_pairs64(double *values, double mean, double std)
     }
 }
 
-/* Draws all uniform numbers first. A remainder is made by redrawing the last block. */
+/* Fill with normal numbers: draw all uniform numbers first. If the last block is incomplete, redraw the last BLOCK elements. */
 static void fill_normal32(Twister *self, float *out, Py_ssize_t count, double mean, double std)
 {
     for (Py_ssize_t i = 0; i < count; i++)
@@ -158,7 +158,7 @@ static void fill_normal64(Twister *self, double *out, Py_ssize_t count, double m
     normal_pairs64(out, mean, std);
 }
 
-/* The target and the parameters of a fill. */
+/* One fill: the target tensor and the distribution's parameters. */
 typedef struct {
     Twister *twister;
     char *data;
@@ -176,7 +176,7 @@ static void write_uniform(const Fill *fill)
         low = (float)low, high = (float)high;
         for (Py_ssize_t i = 0; i < fill->count; i++) {
             float value = (float)((double)uniform32(fill->twister) * (high - low) + low);
-            ((float *)fill->data)[i] = value == (float)high ? (float)low : value; /* rounding may reach the excluded bound */
+            ((float *)fill->data)[i] = value == (float)high ? (float)low : value; /* rounding may give the excluded bound */
         }
         return;
     }
@@ -241,7 +241,7 @@ static void write_bernoulli(const Fill *fill)
 
 static int is_float(DtypeCode dtype) { return dtype == FLOAT32 || dtype == FLOAT64; }
 
-/* Finds the memory of a row-major CPU tensor. 0, without an exception, for any other. */
+/* Find the memory of a row-major CPU tensor. Return 0, without an exception, for other tensors. */
 static int read_target(PyObject *tensor, Fill *fill)
 {
     TensorImpl *impl = impl_of(tensor);
@@ -257,7 +257,7 @@ static int read_target(PyObject *tensor, Fill *fill)
 
 static PyObject *fill_with(void (*write)(const Fill *), const Fill *fill)
 {
-    PyThreadState *thread = fill->count >= WITHOUT_LOCK_FROM ? PyEval_SaveThread() : NULL;
+    PyThreadState *thread = fill->count >= MIN_WORK_WITHOUT_GIL ? PyEval_SaveThread() : NULL;
     write(fill);
     if (thread)
         PyEval_RestoreThread(thread);

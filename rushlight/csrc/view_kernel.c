@@ -1,19 +1,20 @@
-/* ViewKernel: the kernels of the common view operators. New sizes and strides over the same storage, for every backend.
+/* ViewKernel: the kernels of the common view operators, for every backend. A view has new sizes and strides over the same
+   storage.
 
-   Arguments that are not plain or not right go to the general kernel in Python, which also raises the errors. */
+   Unusual or wrong arguments go to the general kernel in Python, which also raises the errors. */
 #include "tensor_impl.h"
 
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
 
-enum { MOST_DIMENSIONS = 64 };
+enum { MAX_DIMENSIONS = 64 };
 
 typedef struct {
-    Py_ssize_t rank, offset, sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
+    Py_ssize_t rank, offset, sizes[MAX_DIMENSIONS], strides[MAX_DIMENSIONS];
 } Geometry;
 
-/* Turns the geometry of `impl` into that of the view. 0 to fall back to the general kernel. */
+/* Change the geometry of `impl` to that of the view. Return 0 to fall back to the general kernel. */
 typedef int (*View)(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments, Py_ssize_t count);
 
 typedef struct {
@@ -40,7 +41,7 @@ static int read_ints(PyObject *object, Py_ssize_t *values, Py_ssize_t *count)
     if (!PyTuple_Check(object) && !PyList_Check(object))
         return 0;
     *count = PySequence_Fast_GET_SIZE(object);
-    if (*count > MOST_DIMENSIONS)
+    if (*count > MAX_DIMENSIONS)
         return 0;
     for (Py_ssize_t i = 0; i < *count; i++)
         if (!read_int(PySequence_Fast_GET_ITEM(object, i), &values[i]))
@@ -64,7 +65,7 @@ static int alias(TensorImpl *Py_UNUSED(impl), Geometry *Py_UNUSED(geometry), PyO
 
 static int permute(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
-    Py_ssize_t order[MOST_DIMENSIONS], given;
+    Py_ssize_t order[MAX_DIMENSIONS], given;
     Geometry old = *geometry;
     unsigned long long met = 0;
     if (count != 1 || !read_ints(arguments[0], order, &given) || given != old.rank)
@@ -80,8 +81,8 @@ static int permute(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *co
     return 1;
 }
 
-/* Infers a -1 among the sizes from the rest. */
-static int infer(Py_ssize_t *sizes, Py_ssize_t count, Py_ssize_t numel)
+/* Infer a -1 among the sizes from the other sizes. */
+static int infer_size(Py_ssize_t *sizes, Py_ssize_t count, Py_ssize_t numel)
 {
     Py_ssize_t known = 1, unknown = -1;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -104,7 +105,7 @@ static int infer(Py_ssize_t *sizes, Py_ssize_t count, Py_ssize_t numel)
 static int view(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
     if (count != 1 || impl_is_contiguous(impl) != 2 || !read_ints(arguments[0], geometry->sizes, &geometry->rank) ||
-        impl_numel(impl) == 0 || !infer(geometry->sizes, geometry->rank, impl_numel(impl)))
+        impl_numel(impl) == 0 || !infer_size(geometry->sizes, geometry->rank, impl_numel(impl)))
         return 0;
     Py_ssize_t step = 1;
     for (Py_ssize_t dim = geometry->rank - 1; dim >= 0; dim--) {
@@ -114,10 +115,11 @@ static int view(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments
     return 1;
 }
 
-/* New leading dimensions have stride 0. Those of size 1 get the stride that steps over all later dimensions, as torch does. */
+/* Compute the view of expand(). New leading dimensions have stride 0; those of size 1 get the stride that steps over all later
+   dimensions, as in torch. */
 static int expand(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
-    Py_ssize_t wanted[MOST_DIMENSIONS], rank;
+    Py_ssize_t wanted[MAX_DIMENSIONS], rank;
     Geometry old = *geometry;
     if (count != 1 || !read_ints(arguments[0], wanted, &rank) || rank < old.rank)
         return 0;
@@ -186,7 +188,7 @@ static int slice(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *cons
 static int unsqueeze(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_ssize_t dim, rank = geometry->rank;
-    if (count != 1 || rank == MOST_DIMENSIONS || !read_dim(arguments[0], rank + 1, &dim))
+    if (count != 1 || rank == MAX_DIMENSIONS || !read_dim(arguments[0], rank + 1, &dim))
         return 0;
     Py_ssize_t stride = dim < rank ? geometry->sizes[dim] * geometry->strides[dim] : 1;
     memmove(geometry->sizes + dim + 1, geometry->sizes + dim, (size_t)(rank - dim) * sizeof(Py_ssize_t));
@@ -197,7 +199,7 @@ static int unsqueeze(TensorImpl *Py_UNUSED(impl), Geometry *geometry, PyObject *
     return 1;
 }
 
-/* If a view exceeds its memory, the general kernel raises the error. */
+/* Compute the view of as_strided(). If it exceeds its memory, the general kernel raises the error. */
 static int as_strided(TensorImpl *impl, Geometry *geometry, PyObject *const *arguments, Py_ssize_t count)
 {
     Py_ssize_t rank, last, step, itemsize = itemsize_of(impl->dtype), room = ((StorageImpl *)impl->storage)->nbytes;

@@ -47,11 +47,11 @@ make_graphed_callables = absent_function("torch.cuda.make_graphed_callables", _H
 
 
 class CudaError(RuntimeError):
-    """What goes wrong on a GPU."""
+    """An error on a GPU."""
 
 
 class DeferredCudaCallError(Exception):
-    """What goes wrong in a call that waited for the GPU."""
+    """An error in a call that waited until the GPU was initialized."""
 
 
 def __getattr__(name: str):

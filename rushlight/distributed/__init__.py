@@ -65,17 +65,17 @@ def get_rank(group: object = None) -> int:
 
 
 def get_world_size(group: object = None) -> int:
-    """How many processes are in the group; ValueError, as there is no group."""
+    """Raise ValueError, as there is no group whose size could be returned."""
     raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 
 def get_backend(group: object = None) -> str:
-    """How the group communicates; ValueError, as there is no group."""
+    """Raise ValueError, as there is no group whose backend could be returned."""
     raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 
 class RedOpType(enum.IntEnum):
-    """How values of several processes become one."""
+    """The operations that reduce the values of several processes to one."""
 
     SUM = 0
     AVG = 1
@@ -111,7 +111,7 @@ GradBucket = absent_class("torch.distributed.GradBucket", _HINT)
 
 
 class GroupMember:
-    """Which group a process is in."""
+    """The values that say which group a process is in."""
 
     WORLD = None
     NON_GROUP_MEMBER = -100
@@ -124,19 +124,19 @@ class group:  # noqa: N801  (torch's name)
 
 
 class DistError(RuntimeError):
-    """What goes wrong among processes."""
+    """An error of distributed communication."""
 
 
 class DistBackendError(DistError):
-    """What goes wrong in the way of communicating."""
+    """An error of a backend."""
 
 
 class DistNetworkError(DistError):
-    """What goes wrong in the network."""
+    """An error of the network."""
 
 
 class DistStoreError(DistError):
-    """What goes wrong in the store that processes share."""
+    """An error of the store that processes share."""
 
 
 _COLLECTIVES = (

@@ -30,7 +30,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
         super().__init__(shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Bernoulli, batch_shape, _instance)
+        return self._expand_params(Bernoulli, batch_shape, _instance)
 
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
@@ -53,7 +53,7 @@ class Bernoulli(BinaryParameters, ExponentialFamily):
         return aten.binary_cross_entropy_with_logits(self.logits, self.probs, reduction=0)
 
     def enumerate_support(self, expand=True):
-        return self._enumerated(aten.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._shape_support(aten.arange(2, dtype=self._param.dtype, device=self._param.device), expand)
 
     @property
     def _natural_params(self):

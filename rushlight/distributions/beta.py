@@ -27,7 +27,7 @@ class Beta(ExponentialFamily):
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(Beta, batch_shape, _instance)
+        new = self._expand_params(Beta, batch_shape, _instance)
         new._dirichlet = self._dirichlet.expand(Size(batch_shape))
         return new
 

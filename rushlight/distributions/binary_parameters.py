@@ -46,7 +46,7 @@ class BinaryParameters(Distribution):
         setattr(self, self._given, value)
         return value
 
-    def _expanded(self, cls, batch_shape, instance, **trailing):
-        new = super()._expanded(cls, batch_shape, instance, probs=0, logits=0, **trailing)
+    def _expand_params(self, cls, batch_shape, instance, **trailing):
+        new = super()._expand_params(cls, batch_shape, instance, probs=0, logits=0, **trailing)
         new._given = self._given
         return new

@@ -36,7 +36,7 @@ class Binomial(BinaryParameters):
         super().__init__(value.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Binomial, batch_shape, _instance, total_count=0)
+        return self._expand_params(Binomial, batch_shape, _instance, total_count=0)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
@@ -68,4 +68,4 @@ class Binomial(BinaryParameters):
         most = int(self.total_count.max())
         if (self.total_count != most).any():
             raise NotImplementedError("Inhomogeneous total count not supported by `enumerate_support`.")
-        return self._enumerated(aten.arange(1 + most, dtype=self._param.dtype, device=self._param.device), expand)
+        return self._shape_support(aten.arange(1 + most, dtype=self._param.dtype, device=self._param.device), expand)

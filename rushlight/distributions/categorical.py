@@ -52,7 +52,7 @@ class Categorical(Distribution):
         return self._param.size()
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(Categorical, batch_shape, _instance, probs=1, logits=1)
+        new = self._expand_params(Categorical, batch_shape, _instance, probs=1, logits=1)
         new._given, new._num_events = self._given, self._num_events
         return new
 
@@ -80,4 +80,4 @@ class Categorical(Distribution):
         return -(finite * self.probs).sum(-1)
 
     def enumerate_support(self, expand=True):
-        return self._enumerated(aten.arange(self._num_events, dtype=int64, device=self._param.device), expand)
+        return self._shape_support(aten.arange(self._num_events, dtype=int64, device=self._param.device), expand)

@@ -25,7 +25,7 @@ class Cauchy(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Cauchy, batch_shape, _instance, loc=0, scale=0)
+        return self._expand_params(Cauchy, batch_shape, _instance, loc=0, scale=0)
 
     mean = property(lambda self: aten.full_like(self.loc, math.nan))
     mode = property(lambda self: self.loc)

@@ -44,17 +44,17 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         super().__init__(value.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(ContinuousBernoulli, batch_shape, _instance)
+        new = self._expand_params(ContinuousBernoulli, batch_shape, _instance)
         new._lims = self._lims
         return new
 
-    def _away(self):
-        """Where the closed forms are accurate, and probabilities that are safe to put into them elsewhere."""
+    def _mask_near_half(self):
+        """Return where the closed forms are accurate, as a mask, and the probabilities with safe values elsewhere."""
         away = (self.probs <= self._lims[0]) | (self.probs > self._lims[1])
         return away, aten.where(away, self.probs, self._lims[0])
 
     def _log_constant(self):
-        away, safe = self._away()
+        away, safe = self._mask_near_half()
         low = aten.where(safe <= 0.5, safe, 0)
         high = aten.where(safe >= 0.5, safe, 1)
         scale = aten.where(safe <= 0.5, (-2 * low).log1p(), (2 * high - 1).log())
@@ -64,14 +64,14 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
 
     @property
     def mean(self):
-        away, safe = self._away()
+        away, safe = self._mask_near_half()
         offset = self.probs - 0.5
         closed = safe / (2 * safe - 1) + 1 / ((-safe).log1p() - safe.log())
         return aten.where(away, closed, 0.5 + (1 / 3 + 16 / 45 * offset.square()) * offset)
 
     @property
     def variance(self):
-        away, safe = self._away()
+        away, safe = self._mask_near_half()
         square = (self.probs - 0.5).square()
         closed = safe * (safe - 1) / (1 - 2 * safe).square() + 1 / ((-safe).log1p() - safe.log()).square()
         return aten.where(away, closed, 1 / 12 - (1 / 15 - 128 / 945 * square) * square)
@@ -88,13 +88,13 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
     def cdf(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        away, safe = self._away()
+        away, safe = self._mask_near_half()
         closed = (safe.pow(value) * (1 - safe).pow(1 - value) + safe - 1) / (2 * safe - 1)
         inside = aten.where(away, closed, value)
         return aten.where(value <= 0, 0.0, aten.where(value >= 1, 1.0, inside))
 
     def icdf(self, value):
-        away, safe = self._away()
+        away, safe = self._mask_near_half()
         log_other = (-safe).log1p()
         closed = ((-safe + value * (2 * safe - 1)).log1p() - log_other) / (safe.log() - log_other)
         return aten.where(away, closed, value)

@@ -24,7 +24,7 @@ class Dirichlet(ExponentialFamily):
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Dirichlet, batch_shape, _instance, concentration=1)
+        return self._expand_params(Dirichlet, batch_shape, _instance, concentration=1)
 
     mean = property(lambda self: self.concentration / self.concentration.sum(-1, True))
 

@@ -73,9 +73,9 @@ class Distribution:
             )
         return type(self).__new__(type(self))
 
-    def _expanded(self, cls: type, batch_shape: Sequence[int], instance: Any, **trailing: int) -> Any:
-        """An instance with its parameters expanded to `batch_shape`; each name comes with its number of trailing event
-        dimensions."""
+    def _expand_params(self, cls: type, batch_shape: Sequence[int], instance: Any, **trailing: int) -> Any:
+        """Return an instance with its parameters expanded to `batch_shape`. `trailing` maps each parameter's name to its number
+        of event dimensions, which are not expanded."""
         new = self._check_instance(cls, instance)
         batch_shape = Size(batch_shape)
         for name, dims in trailing.items():
@@ -165,7 +165,7 @@ class Distribution:
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
         return Size((*Size(sample_shape), *self._batch_shape, *self._event_shape))
 
-    def _enumerated(self, values: Tensor, expand: bool) -> Tensor:
+    def _shape_support(self, values: Tensor, expand: bool) -> Tensor:
         values = values.view((-1, *(1,) * len(self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values
 

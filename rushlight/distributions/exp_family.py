@@ -23,7 +23,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError(f"{type(self).__name__} defines no mean of the carrier measure")
 
     def entropy(self) -> Tensor:
-        """By the gradient of the log normaliser: A(p) - <p, dA/dp> - mean of the carrier measure."""
+        """Return the entropy, A(p) - <p, dA/dp> - mean of the carrier measure, from the gradient of the log normaliser A."""
         with enable_grad():
             parameters = [parameter.detach().requires_grad_() for parameter in self._natural_params]
             normaliser = self._log_normalizer(*parameters)

@@ -24,7 +24,7 @@ class Exponential(ExponentialFamily):
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Exponential, batch_shape, _instance, rate=0)
+        return self._expand_params(Exponential, batch_shape, _instance, rate=0)
 
     mean = stddev = property(lambda self: self.rate.reciprocal())
     mode = property(lambda self: aten.zeros_like(self.rate))

@@ -28,7 +28,7 @@ class FisherSnedecor(Distribution):
         super().__init__(self.df1.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(FisherSnedecor, batch_shape, _instance, df1=0, df2=0)
+        new = self._expand_params(FisherSnedecor, batch_shape, _instance, df1=0, df2=0)
         new._gamma1, new._gamma2 = self._gamma1.expand(batch_shape), self._gamma2.expand(batch_shape)
         return new
 

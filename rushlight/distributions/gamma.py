@@ -26,7 +26,7 @@ class Gamma(ExponentialFamily):
         super().__init__(self.concentration.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Gamma, batch_shape, _instance, concentration=0, rate=0)
+        return self._expand_params(Gamma, batch_shape, _instance, concentration=0, rate=0)
 
     mean = property(lambda self: self.concentration / self.rate)
     mode = property(lambda self: ((self.concentration - 1) / self.rate).clamp(min=0))

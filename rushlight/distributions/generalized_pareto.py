@@ -30,7 +30,7 @@ class GeneralizedPareto(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(GeneralizedPareto, batch_shape, _instance, loc=0, scale=0, concentration=0)
+        return self._expand_params(GeneralizedPareto, batch_shape, _instance, loc=0, scale=0, concentration=0)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self):

@@ -32,7 +32,7 @@ class Geometric(BinaryParameters):
             )
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Geometric, batch_shape, _instance)
+        return self._expand_params(Geometric, batch_shape, _instance)
 
     mean = property(lambda self: 1 / self.probs - 1)
     mode = property(lambda self: aten.zeros_like(self.probs))

@@ -25,7 +25,7 @@ class Independent(Distribution):
         super().__init__(batch[:kept], batch[kept:] + base_distribution.event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(Independent, batch_shape, _instance)
+        new = self._expand_params(Independent, batch_shape, _instance)
         inner = self._event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand(Size((*batch_shape, *inner)))
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims

@@ -218,7 +218,7 @@ def _independent(p, q):
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
-def _transformed(p, q):
+def _kl_of_transformed(p, q):
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError("KL between TransformedDistributions needs equal transforms and event shapes")
     result = kl_divergence(p.base_dist, q.base_dist)

@@ -23,7 +23,7 @@ class Laplace(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Laplace, batch_shape, _instance, loc=0, scale=0)
+        return self._expand_params(Laplace, batch_shape, _instance, loc=0, scale=0)
 
     mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: 2 * self.scale.square())

@@ -40,7 +40,7 @@ class LKJCholesky(Distribution):
         self._beta = Beta(offset + 0.5, marginal.unsqueeze(-1) - 0.5 * offset)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(LKJCholesky, batch_shape, _instance, concentration=0)
+        new = self._expand_params(LKJCholesky, batch_shape, _instance, concentration=0)
         new.dim = self.dim
         new._beta = self._beta.expand(Size((*batch_shape, self.dim)))
         return new

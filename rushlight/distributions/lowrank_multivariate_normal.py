@@ -48,7 +48,7 @@ class LowRankMultivariateNormal(Distribution):
         super().__init__(batch, event, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(
+        new = self._expand_params(
             LowRankMultivariateNormal, batch_shape, _instance, loc=1, cov_factor=2, cov_diag=1,
             covariance_matrix=2, precision_matrix=2, scale_tril=2,
         )  # fmt: skip

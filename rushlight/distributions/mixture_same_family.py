@@ -37,7 +37,7 @@ class MixtureSameFamily(Distribution):
         super().__init__(batch[:-1], component_distribution.event_shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(MixtureSameFamily, batch_shape, _instance)
+        new = self._expand_params(MixtureSameFamily, batch_shape, _instance)
         new._component_distribution = self._component_distribution.expand(Size((*batch_shape, self._num_component)))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         new._num_component, new._event_ndims = self._num_component, self._event_ndims
@@ -68,16 +68,16 @@ class MixtureSameFamily(Distribution):
         return self._average(self._component_distribution.variance) + self._average(between.square())
 
     def cdf(self, value):
-        chances = self._component_distribution.cdf(self._padded(value))
+        chances = self._component_distribution.cdf(self._add_component_dim(value))
         return (chances * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, value):
         if self._validate_args:
             self._validate_sample(value)
-        log_prob = self._component_distribution.log_prob(self._padded(value))
+        log_prob = self._component_distribution.log_prob(self._add_component_dim(value))
         return (log_prob + aten.log_softmax(self._mixture_distribution.logits, -1)).logsumexp(-1)
 
-    def _padded(self, value: Tensor) -> Tensor:
+    def _add_component_dim(self, value: Tensor) -> Tensor:
         return value.unsqueeze(-1 - self._event_ndims)
 
     def sample(self, sample_shape=()):

@@ -19,7 +19,7 @@ aten = namespaces.namespace("aten")
 
 
 class Multinomial(Distribution):
-    """How often each of K categories (..., K) comes in `total_count` draws."""
+    """The distribution of the counts of K categories, (..., K), in `total_count` draws."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
@@ -38,7 +38,7 @@ class Multinomial(Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(Multinomial, batch_shape, _instance)
+        new = self._expand_params(Multinomial, batch_shape, _instance)
         new.total_count, new._categorical = self.total_count, self._categorical.expand(batch_shape)
         new._binomial = Binomial(total_count=self.total_count, probs=new._categorical.probs)
         return new

@@ -74,7 +74,7 @@ class MultivariateNormal(Distribution):
             self._unbroadcasted_scale_tril = precision_to_scale_tril(matrix)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(
+        new = self._expand_params(
             MultivariateNormal, batch_shape, _instance, loc=1, covariance_matrix=2, precision_matrix=2, scale_tril=2
         )
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril

@@ -37,7 +37,7 @@ class NegativeBinomial(BinaryParameters):
         super().__init__(value.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(NegativeBinomial, batch_shape, _instance, total_count=0)
+        return self._expand_params(NegativeBinomial, batch_shape, _instance, total_count=0)
 
     mean = property(lambda self: self.total_count * self.logits.exp())
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0))

@@ -27,7 +27,7 @@ class Normal(ExponentialFamily):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Normal, batch_shape, _instance, loc=0, scale=0)
+        return self._expand_params(Normal, batch_shape, _instance, loc=0, scale=0)
 
     mean = mode = property(lambda self: self.loc)
     stddev = property(lambda self: self.scale)

@@ -23,7 +23,7 @@ class OneHotCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(OneHotCategorical, batch_shape, _instance)
+        new = self._expand_params(OneHotCategorical, batch_shape, _instance)
         new._categorical = self._categorical.expand(batch_shape)
         return new
 

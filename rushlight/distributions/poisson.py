@@ -23,7 +23,7 @@ class Poisson(ExponentialFamily):
         super().__init__(self.rate.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Poisson, batch_shape, _instance, rate=0)
+        return self._expand_params(Poisson, batch_shape, _instance, rate=0)
 
     mean = variance = property(lambda self: self.rate)
     mode = property(lambda self: self.rate.floor())

@@ -34,7 +34,7 @@ class LogitRelaxedBernoulli(BinaryParameters):
         super().__init__(self._set_parameter(probs, logits).shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(LogitRelaxedBernoulli, batch_shape, _instance)
+        new = self._expand_params(LogitRelaxedBernoulli, batch_shape, _instance)
         new.temperature = self.temperature
         return new
 

@@ -37,7 +37,7 @@ class ExpRelaxedCategorical(Distribution):
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(ExpRelaxedCategorical, batch_shape, _instance)
+        new = self._expand_params(ExpRelaxedCategorical, batch_shape, _instance)
         new._categorical, new.temperature = self._categorical.expand(batch_shape), self.temperature
         return new
 

@@ -33,7 +33,7 @@ class StudentT(Distribution):
         super().__init__(self.df.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(StudentT, batch_shape, _instance, df=0, loc=0, scale=0)
+        new = self._expand_params(StudentT, batch_shape, _instance, df=0, loc=0, scale=0)
         new._chi2 = self._chi2.expand(batch_shape)
         return new
 

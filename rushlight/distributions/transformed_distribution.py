@@ -42,7 +42,7 @@ class TransformedDistribution(Distribution):
         super().__init__(forward[:cut], forward[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(TransformedDistribution, batch_shape, _instance)
+        new = self._expand_params(TransformedDistribution, batch_shape, _instance)
         whole = ComposeTransform(self.transforms)
         shape = whole.inverse_shape((*batch_shape, *self._event_shape))
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
@@ -61,12 +61,12 @@ class TransformedDistribution(Distribution):
 
     def sample(self, sample_shape=()):
         with no_grad():
-            return self._transformed(self.base_dist.sample(sample_shape))
+            return self._apply_transforms(self.base_dist.sample(sample_shape))
 
     def rsample(self, sample_shape=()):
-        return self._transformed(self.base_dist.rsample(sample_shape))
+        return self._apply_transforms(self.base_dist.rsample(sample_shape))
 
-    def _transformed(self, value: Tensor) -> Tensor:
+    def _apply_transforms(self, value: Tensor) -> Tensor:
         for transform in self.transforms:
             value = transform(value)
         return value
@@ -91,13 +91,13 @@ class TransformedDistribution(Distribution):
             value = transform.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
-        return self._oriented(self.base_dist.cdf(value))
+        return self._complement_if_decreasing(self.base_dist.cdf(value))
 
     def icdf(self, value):
-        return self._transformed(self.base_dist.icdf(self._oriented(value)))
+        return self._apply_transforms(self.base_dist.icdf(self._complement_if_decreasing(value)))
 
-    def _oriented(self, probability: Tensor) -> Tensor:
-        """The probability, complemented for a decreasing transform."""
+    def _complement_if_decreasing(self, probability: Tensor) -> Tensor:
+        """Return the probability, or its complement if the transform is decreasing."""
         sign = self._sign()
         if isinstance(sign, int) and sign == 1:
             return probability

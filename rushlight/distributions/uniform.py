@@ -23,7 +23,7 @@ class Uniform(Distribution):
         super().__init__(self.low.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(Uniform, batch_shape, _instance, low=0, high=0)
+        return self._expand_params(Uniform, batch_shape, _instance, low=0, high=0)
 
     @property
     def arg_constraints(self):

@@ -29,7 +29,7 @@ class VonMises(Distribution):
         super().__init__(self.loc.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        return self._expanded(VonMises, batch_shape, _instance, loc=0, concentration=0)
+        return self._expand_params(VonMises, batch_shape, _instance, loc=0, concentration=0)
 
     mean = mode = property(lambda self: self.loc)
 

@@ -79,7 +79,7 @@ class Wishart(ExponentialFamily):
         }
 
     def expand(self, batch_shape, _instance=None):
-        new = self._expanded(Wishart, batch_shape, _instance, df=0, covariance_matrix=2, precision_matrix=2, scale_tril=2)
+        new = self._expand_params(Wishart, batch_shape, _instance, df=0, covariance_matrix=2, precision_matrix=2, scale_tril=2)
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         new._chi2 = new._diagonal_draws()
         return new

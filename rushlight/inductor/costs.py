@@ -16,7 +16,7 @@ from rushlight.core.symbolic import SymInt
 from rushlight.inductor.sizes import Size, hint
 
 MAX_TRANSPOSED_DEPTH = 4096  # deeper products are computed in several parts: `depth_block` of gemm.h
-THIN_OUTPUTS, THIN_DEPTH = 4, 4096  # bounds of thin convolutions: `thin_outputs` and `thin_depth` of image.h
+THIN_OUTPUTS, THIN_DEPTH = 4, 4096  # bounds of thin convolutions: `max_thin_outputs` and `max_thin_depth` of image.h
 MIN_BLOCKS, MIN_OUTPUTS, MAX_WEIGHT = 32, 16, 1 << 19  # bounds for weight gradients by Winograd's algorithm
 MANY_CHANNELS = 32  # direct convolutions with at least this many channels are slower in channels-first memory
 CHANNELS_FIRST = 0.3  # the fraction of its time by which such a convolution is slower

@@ -14,9 +14,9 @@ from rushlight.ops.batching.levels import Level, add_batch_dim, remove_batch_dim
 
 
 def apply_rule(name: str, rule: Callable, args: tuple, kwargs: dict) -> Any:
-    """What `rule(info, in_dims, *args, **kwargs)` gives for the innermost level that arguments are batched over.
+    """Return `rule(info, in_dims, *args, **kwargs)` for the innermost level that arguments are batched over.
 
-    In `in_dims` lists of tensors have lists. RuntimeError unless the rule returns an output and its out_dims.
+    A list of tensors has a list in `in_dims`. RuntimeError unless the rule returns an output and its out_dims.
     """
     level = innermost_level(tuple(leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, Tensor)))
     if any(_is_mapped(leaf, level) for leaf in tree_flatten(kwargs)[0]):
@@ -34,17 +34,17 @@ def apply_rule(name: str, rule: Callable, args: tuple, kwargs: dict) -> Any:
             f"Expected the vmap function of {name} to have two returns, an output and out_dims with pytree structure "
             f"compatible with the output, got {type(result).__name__}"
         )
-    return _placed(name, *result, level)
+    return _add_batch_dims(name, *result, level)
 
 
 def _is_mapped(value: object, level: Level) -> bool:
     return is_batched(value) and level.number in levels_of(value)
 
 
-def _placed(name: str, output: Any, dims: Any, level: Level) -> Any:
+def _add_batch_dims(name: str, output: Any, dims: Any, level: Level) -> Any:
     if isinstance(output, list | tuple):
         places = dims if isinstance(dims, list | tuple) else (dims,) * len(output)
         if len(places) != len(output):
             raise RuntimeError(f"{name}: its vmap function returned {len(output)} results, and out_dims={dims} for them")
-        return type(output)([_placed(name, value, dim, level) for value, dim in zip(output, places, strict=True)])
+        return type(output)([_add_batch_dims(name, value, dim, level) for value, dim in zip(output, places, strict=True)])
     return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)

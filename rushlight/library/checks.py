@@ -68,7 +68,7 @@ def _copies(values: object) -> object:
 def _check_schema(op: OpOverload, args: tuple, kwargs: dict, tolerances: dict) -> None:
     given = op.normalize(_copies(args), _copies(kwargs))
     before = _copies(given)
-    result = op(*given[: op._schema.positional_count], **_named(op, given))
+    result = op(*given[: op._schema.positional_count], **_keyword_arguments(op, given))
     written = written_positions(op)
     for position, (now, then) in enumerate(zip(given, before, strict=True)):
         changed = any(not a.detach().equal(b.detach()) for a, b in zip(tensors_in([now]), tensors_in([then]), strict=True))
@@ -81,7 +81,7 @@ def _check_schema(op: OpOverload, args: tuple, kwargs: dict, tolerances: dict) -
         raise RuntimeError(f"a result shares its memory with an argument, of which the schema {op._schema} does not say so")
 
 
-def _named(op: OpOverload, stack: Sequence) -> dict:
+def _keyword_arguments(op: OpOverload, stack: Sequence) -> dict:
     count = op._schema.positional_count
     return {argument.name: value for argument, value in zip(op._schema.arguments[count:], stack[count:], strict=True)}
 

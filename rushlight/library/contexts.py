@@ -1,4 +1,4 @@
-"""What the rules of custom operators for shapes ask for: sizes that depend on values."""
+"""The context of custom operators' shape rules, which creates sizes that depend on values."""
 
 from __future__ import annotations
 

@@ -178,5 +178,5 @@ class CapturedLoop:
         self.program = program
 
     def __call__(self, carried: tuple[Tensor, ...], others: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """What the carried tensors are in the end."""
+        """Run the loop, and return the carried tensors at its end."""
         return tuple(loop_operator(self.program.number, list(carried), list(others)))

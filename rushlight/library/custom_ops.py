@@ -59,7 +59,7 @@ class CustomOpDef(OperatorHandle):
         def register(function: Callable) -> Callable:
             kinds = ("cpu",) if device_types is None else (device_types,) if isinstance(device_types, str) else device_types
             if "cpu" in kinds:
-                self._opoverload.register(DispatchKey.CPU, Kernel(self._counting(self._checked(function))))
+                self._opoverload.register(DispatchKey.CPU, Kernel(self._counting(self._check_aliasing(function))))
             return function
 
         return register if fn is None else register(fn)
@@ -82,7 +82,7 @@ class CustomOpDef(OperatorHandle):
                 f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula for that."
             )
         self._backward, self._setup_context = backward, setup_context
-        self._opoverload.register(DispatchKey.Autograd, Kernel(self._recorded))
+        self._opoverload.register(DispatchKey.Autograd, Kernel(self._record_call))
 
     def register_vmap(self, func: Callable | None = None) -> Callable:
         """Let `func(info, in_dims, *args, **kwargs)` do the work of `vmap`: it returns an output and its `out_dims`.
@@ -121,8 +121,9 @@ class CustomOpDef(OperatorHandle):
         return register if fn is None else register(fn)
 
     def _register_defaults(self) -> None:
-        """What holds until rules are registered: without results there is nothing to shape, and nothing is differentiated."""
-        self._opoverload.register(DispatchKey.Autograd, Kernel(self._recorded))
+        """Register the kernels that apply until the user registers rules: an operator without results needs no shape rule, and
+        nothing is differentiated."""
+        self._opoverload.register(DispatchKey.Autograd, Kernel(self._record_call))
         if not self._opoverload._schema.returns:
             self.register_fake(lambda *args, **kwargs: None)
         else:
@@ -134,8 +135,8 @@ class CustomOpDef(OperatorHandle):
             f"use `{self._name}.register_fake` to add one."
         )
 
-    def _checked(self, function: Callable) -> Callable:
-        """The function as a kernel, whose results must be tensors of their own."""
+    def _check_aliasing(self, function: Callable) -> Callable:
+        """Return the function as a kernel that raises RuntimeError if a result shares memory with another or an argument."""
 
         def kernel(*args, **kwargs):
             result = function(*args, **kwargs)
@@ -167,7 +168,7 @@ class CustomOpDef(OperatorHandle):
 
         return kernel
 
-    def _recorded(self, *args, **kwargs):
+    def _record_call(self, *args, **kwargs):
         if not state.grad_enabled or not any(tensor.requires_grad for tensor in tensors_in((*args, *kwargs.values()))):
             with ExcludeKeys(AUTOGRAD_BITS):
                 return self._opoverload(*args, **kwargs)
@@ -262,7 +263,7 @@ def _count(places: object) -> int:
 
 
 def filled(places: object, values: Iterator) -> object:
-    """What `places_of` made, with the next of `values` in each place."""
+    """Return the result of `places_of` with the next of `values` in each place."""
     return tree_map(lambda leaf: next(values) if leaf is _TENSOR else leaf, places)
 
 
@@ -316,7 +317,7 @@ _definitions: dict[str, CustomOpDef] = {}
 
 
 def _definition(op: str | OpOverload | CustomOpDef) -> CustomOpDef:
-    """What an operator's rules belong to; made for one that was defined otherwise."""
+    """Return the CustomOpDef that holds an operator's rules, creating it for an operator that was defined in another way."""
     if isinstance(op, CustomOpDef):
         return op
     found = op if isinstance(op, OpOverload) else find_operator(*_name_and_overload(op))

@@ -1,4 +1,4 @@
-"""What the masked operators share: masks that fit, and inputs whose other elements are neutral."""
+"""Helpers of the masked operators: broadcast masks, and fill masked-out elements with a neutral value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def filled(input: Tensor, mask: Tensor | None, value: float | int) -> Tensor:
 
 
 def counts(input: Tensor, mask: Tensor | None, dim: Dims, keepdim: bool) -> Tensor:
-    """How many elements each row of a reduction over `dim` has, int64."""
+    """Return the number of unmasked elements that each result of a reduction over `dim` has, int64."""
     chosen = aten.ones_like.default(input, dtype=bool_) if mask is None else full_mask(input, mask)
     return aten.sum.dim_IntList(chosen, listed(dim), keepdim)
 

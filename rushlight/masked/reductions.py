@@ -92,7 +92,7 @@ def argmax(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Where the maximum stands (in the flattened input for dim=None), in `dtype` or the input's dtype."""
+    """Return the index of the maximum (in the flattened input for dim=None), in `dtype` or the input's dtype."""
     return _position(aten.argmax.default, lowest, input, dim, keepdim, dtype, mask)
 
 
@@ -104,7 +104,7 @@ def argmin(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Where the minimum stands (in the flattened input for dim=None), in `dtype` or the input's dtype."""
+    """Return the index of the minimum (in the flattened input for dim=None), in `dtype` or the input's dtype."""
     return _position(aten.argmin.default, highest, input, dim, keepdim, dtype, mask)
 
 

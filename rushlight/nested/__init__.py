@@ -22,7 +22,7 @@ def nested_tensor(
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
     pieces = _pieces(tensor_list, dtype, device)
-    copies = _packed([piece.detach() for piece in pieces])
+    copies = _copy_to_one_memory([piece.detach() for piece in pieces])
     return _made(copies, layout).requires_grad_(requires_grad)
 
 
@@ -51,8 +51,8 @@ def _pieces(given: object, kind: dtype | None, device: object) -> list[Tensor]:
     return [piece.to(device=device or piece.device, dtype=kind) for piece in pieces]
 
 
-def _packed(pieces: list[Tensor]) -> list[Tensor]:
-    """Copies of tensors in one memory, one after the other."""
+def _copy_to_one_memory(pieces: list[Tensor]) -> list[Tensor]:
+    """Return copies of tensors that lie in one memory, one after the other."""
     if not pieces:
         return []
     flat = aten.cat([piece.reshape(-1) for piece in pieces], 0)

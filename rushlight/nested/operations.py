@@ -1,6 +1,6 @@
-"""What functions of the library do with nested tensors: most work piece by piece, with dimensions counted one less.
+"""How functions of the library work on nested tensors: most run on each piece, where every dimension has one number less.
 
-Functions that no table here names are refused, as their meaning for pieces of several lengths is not known.
+Functions that no table here names raise NotImplementedError: their meaning for pieces of several lengths is not known.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_nested(value: object) -> bool:
 
 
 def call(function: Callable, args: tuple, kwargs: dict) -> Any:
-    """What a function of the library makes of arguments of which some are nested."""
+    """Call a function of the library with arguments of which some are nested tensors."""
     name = getattr(function, "__name__", str(function))
     if name in _HANDLERS:
         return _HANDLERS[name](function, args, kwargs)
@@ -56,7 +56,7 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     if name in _ALONG:
         return _along(function, args, kwargs, _ALONG[name])
     if name in _REDUCTIONS:
-        return _reduced(function, args, kwargs)
+        return _reduce_pieces(function, args, kwargs)
     raise NotImplementedError(f"{name}() is not available for nested tensors; use unbind() or to_padded_tensor() first")
 
 
@@ -79,7 +79,7 @@ def _count(args: tuple, kwargs: dict) -> tuple[Any, int]:
 def piecewise(function: Callable, args: tuple, kwargs: dict, ragged: int | None = None) -> Any:
     """The results for each piece, as a nested tensor; tuples of them where they are tuples."""
     first, count = _count(args, kwargs)
-    return _gathered(first, [_on_piece(function, args, kwargs, index) for index in range(count)], ragged)
+    return _nest_results(first, [_on_piece(function, args, kwargs, index) for index in range(count)], ragged)
 
 
 def _on_piece(function: Callable, args: tuple, kwargs: dict, index: int) -> Any:
@@ -89,9 +89,9 @@ def _on_piece(function: Callable, args: tuple, kwargs: dict, index: int) -> Any:
     return function(*map(piece, args), **{name: piece(value) for name, value in kwargs.items()})
 
 
-def _gathered(first: Any, results: list, ragged: int | None = None) -> Any:
+def _nest_results(first: Any, results: list, ragged: int | None = None) -> Any:
     if results and isinstance(results[0], tuple | list):
-        return tuple(_gathered(first, list(each), ragged) for each in zip(*results, strict=True))
+        return tuple(_nest_results(first, list(each), ragged) for each in zip(*results, strict=True))
     return first._like(results, ragged)
 
 
@@ -104,7 +104,7 @@ def pointwise(function: Callable, args: tuple, kwargs: dict) -> Any:
         chosen = [_matching(value, first, index) for value in args]
         named = {name: _matching(value, first, index) for name, value in kwargs.items()}
         results.append(function(*chosen, **named))
-    return _gathered(first, results)
+    return _nest_results(first, results)
 
 
 def _check_pieces(tensors: list) -> None:
@@ -132,10 +132,10 @@ def _matching(value: Any, first: Any, index: int) -> Any:
     return value if beyond else value[index if value.shape[0] > 1 else 0]
 
 
-def _shifted(rank: int, dim: Any) -> Any:
-    """A dimension of the nested tensor as one of a piece; RuntimeError for the first one, which counts pieces."""
+def _piece_dimension(rank: int, dim: Any) -> Any:
+    """Convert a dimension of the nested tensor to that of a piece; RuntimeError for dimension 0, which counts the pieces."""
     if isinstance(dim, tuple | list):
-        return [_shifted(rank, each) for each in dim]
+        return [_piece_dimension(rank, each) for each in dim]
     if not -rank <= dim < rank:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {dim})")
     place = dim % rank
@@ -153,18 +153,18 @@ def _along(function: Callable, args: tuple, kwargs: dict, count: int | None) -> 
     places = range(1, 1 + count) if count is not None else range(2, 3)
     for place in places:
         if place < len(given):
-            given[place] = _shifted(rank, given[place])
-    named = {key: _shifted(rank, value) if key in _DIMENSIONS else value for key, value in kwargs.items()}
+            given[place] = _piece_dimension(rank, given[place])
+    named = {key: _piece_dimension(rank, value) if key in _DIMENSIONS else value for key, value in kwargs.items()}
     missing = len(given) < 3 and "dim" not in named
     if count is None and missing:
-        named["dim"] = _shifted(rank, 1 if name == "normalize" else 0)
+        named["dim"] = _piece_dimension(rank, 1 if name == "normalize" else 0)
     if name == "flatten" and len(given) < 2 and "start_dim" not in named:
         raise RuntimeError("flatten(): the pieces of a nested tensor cannot be joined; give a start_dim from 1")
-    return piecewise(function, tuple(given), named, _moved(args[0], function, given, named))
+    return piecewise(function, tuple(given), named, _new_ragged_dimension(args[0], function, given, named))
 
 
-def _moved(first: Any, function: Callable, given: list, named: dict) -> int:
-    """Where the ragged dimension is afterwards; RuntimeError where it is joined with others, parted or gone."""
+def _new_ragged_dimension(first: Any, function: Callable, given: list, named: dict) -> int:
+    """Return the position of the ragged dimension in the result; RuntimeError if it is merged, split or removed."""
     name, place = function.__name__, first._ragged - 1
     if name in ("transpose", "swapaxes"):
         one, other = (*given[1:3], *(named[key] for key in _DIMENSIONS if key in named))
@@ -175,11 +175,11 @@ def _moved(first: Any, function: Callable, given: list, named: dict) -> int:
     end = (given[2] if len(given) > 2 else named.get("end_dim", first.dim() - 2)) if name == "flatten" else start
     if first._layout is jagged and start <= place <= end and not (name == "squeeze" or (name == "flatten" and start == end)):
         raise RuntimeError(f"{name}(): not supported for a nested tensor of layout torch.jagged on its ragged dimension")
-    return first._ragged if start >= place else first._ragged + _grown(function, first, given, start, end)
+    return first._ragged if start >= place else first._ragged + _added_dimensions(function, first, given, start, end)
 
 
-def _grown(function: Callable, first: Any, given: list, start: int, end: int) -> int:
-    """How many dimensions there are more, or fewer, before the ragged one."""
+def _added_dimensions(function: Callable, first: Any, given: list, start: int, end: int) -> int:
+    """Return by how much the number of dimensions before the ragged one changes."""
     if function.__name__ == "flatten":
         return start - end
     if function.__name__ == "unflatten":
@@ -187,12 +187,12 @@ def _grown(function: Callable, first: Any, given: list, start: int, end: int) ->
     return -1 if function.__name__ == "select" or first._pieces[0].shape[start] == 1 else 0
 
 
-def _reduced(function: Callable, args: tuple, kwargs: dict) -> Any:
+def _reduce_pieces(function: Callable, args: tuple, kwargs: dict) -> Any:
     first = args[0]
     dim = args[1] if len(args) > 1 and not isinstance(args[1], Tensor) else kwargs.get("dim")
     if dim is None or dim == ():
         return function(first.values(), *args[1:], **kwargs)
-    place = _shifted(first.dim(), dim)
+    place = _piece_dimension(first.dim(), dim)
     named = {key: value for key, value in kwargs.items() if key != "dim"}
     results = [function(piece, place, *args[2:], **named) for piece in first._pieces]
     reduced = [place] if isinstance(place, int) else place
@@ -200,7 +200,7 @@ def _reduced(function: Callable, args: tuple, kwargs: dict) -> Any:
         return aten.stack(results, 0) if isinstance(results[0], Tensor) else results
     is_kept = args[2] if len(args) > 2 else named.get("keepdim", False)
     gone = 0 if is_kept else sum(each < first._ragged - 1 for each in reduced)
-    return _gathered(first, results, first._ragged - gone)
+    return _nest_results(first, results, first._ragged - gone)
 
 
 def _bmm(function: Callable, args: tuple, kwargs: dict) -> Any:
@@ -231,7 +231,7 @@ def _matmul(function: Callable, args: tuple, kwargs: dict) -> Any:
     if plain.shape[0] != count:
         raise RuntimeError(f"matmul: the plain tensor has {plain.shape[0]} matrices for {count} pieces")
     pairs = [[each._pieces[i] if is_nested(each) else each[i] for each in args] for i in range(count)]
-    return _gathered(first, [function(*pair, **kwargs) for pair in pairs])
+    return _nest_results(first, [function(*pair, **kwargs) for pair in pairs])
 
 
 def _sizes(args: tuple) -> list:
@@ -255,7 +255,7 @@ def _view(function: Callable, args: tuple, kwargs: dict) -> Any:
         if is_kept:
             wanted[ragged] = piece.shape[first._ragged - 1]
         results.append(function(piece, wanted))
-    return _gathered(first, results, ragged + 1)
+    return _nest_results(first, results, ragged + 1)
 
 
 def _permute(function: Callable, args: tuple, kwargs: dict) -> Any:
@@ -270,7 +270,7 @@ def _permute(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 def _unsqueeze(function: Callable, args: tuple, kwargs: dict) -> Any:
     first = args[0]
-    place = _shifted(first.dim() + 1, args[1] if len(args) > 1 else kwargs["dim"])
+    place = _piece_dimension(first.dim() + 1, args[1] if len(args) > 1 else kwargs["dim"])
     return piecewise(function, (first, place), {}, first._ragged + (place < first._ragged))
 
 
@@ -282,9 +282,9 @@ def _cat(function: Callable, args: tuple, kwargs: dict) -> Any:
     first = tensors[0]
     if dim % first.dim() == 0:
         return first._of([piece for each in tensors for piece in each._pieces])
-    place = _shifted(first.dim(), dim)
+    place = _piece_dimension(first.dim(), dim)
     pieces = zip(*(each._pieces for each in tensors), strict=True)
-    return _gathered(first, [function(list(each), place) for each in pieces])
+    return _nest_results(first, [function(list(each), place) for each in pieces])
 
 
 def _getitem(function: Callable, args: tuple, kwargs: dict) -> Any:
@@ -307,7 +307,7 @@ def _getitem(function: Callable, args: tuple, kwargs: dict) -> Any:
 def _attention(function: Callable, args: tuple, kwargs: dict) -> Any:
     """Multi-head attention of each piece to itself or another, (length, features) each, or its transposed nested form."""
     outputs = [_on_piece(function, args, {**kwargs, "need_weights": False}, index)[0] for index in range(len(args[0]._pieces))]
-    return _gathered(args[0], outputs), None
+    return _nest_results(args[0], outputs), None
 
 
 def _select(function: Callable, args: tuple, kwargs: dict) -> Any:
@@ -315,7 +315,7 @@ def _select(function: Callable, args: tuple, kwargs: dict) -> Any:
     return _getitem(function, (args[0], index), {}) if dim % args[0].dim() == 0 else _along(function, args, kwargs, 1)
 
 
-def _padded(function: Callable, args: tuple, kwargs: dict) -> Any:
+def _pad_to_tensor(function: Callable, args: tuple, kwargs: dict) -> Any:
     return args[0].to_padded_tensor(*args[1:], **kwargs)
 
 
@@ -325,7 +325,7 @@ def _unbound(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 _HANDLERS: dict[str, Callable] = {
     "matmul": _matmul, "__matmul__": _matmul, "bmm": _bmm, "view": _view, "reshape": _view, "permute": _permute,
-    "cat": _cat, "concat": _cat, "getitem": _getitem, "__getitem__": _getitem, "to_padded_tensor": _padded, "unbind": _unbound,
-    "select": _select, "unsqueeze": _unsqueeze,
+    "cat": _cat, "concat": _cat, "getitem": _getitem, "__getitem__": _getitem, "unbind": _unbound,
+    "select": _select, "unsqueeze": _unsqueeze, "to_padded_tensor": _pad_to_tensor,
     "multi_head_attention_forward": _attention,
 }  # fmt: skip

@@ -159,7 +159,7 @@ class NestedTensor(Tensor):
         return aten.cat([piece.reshape(-1) for piece in self._pieces], 0)
 
     def offsets(self) -> Tensor:
-        """Where each piece begins along the ragged dimension of `values`, and the last one ends."""
+        """Return the offset of each piece along the ragged dimension of `values`, and the end of the last piece."""
         return aten.cat([aten.zeros([1], dtype=int64), aten.cumsum(self._ragged_lengths(), 0)], 0)
 
     def lengths(self) -> None:
@@ -311,11 +311,11 @@ def padded(self: NestedTensor, padding: float, output_size: Sequence[int] | None
             "Value in output_size is less than NestedTensor padded size. Truncation is not supported: "
             f"the pieces need {[len(self._pieces), *least]}, and output_size is {size}"
         )
-    whole = [_filled(piece, size[1:], padding) for piece in self._pieces]
+    whole = [_pad_piece(piece, size[1:], padding) for piece in self._pieces]
     whole += [aten.full(size[1:], padding, dtype=self.dtype)] * (size[0] - len(whole))
     return aten.stack(whole, 0)
 
 
-def _filled(piece: Tensor, size: Sequence[int], padding: float) -> Tensor:
+def _pad_piece(piece: Tensor, size: Sequence[int], padding: float) -> Tensor:
     missing = [end for given, wanted in zip(reversed(piece.shape), reversed(size), strict=True) for end in (0, wanted - given)]
     return aten.constant_pad_nd(piece, missing, padding) if any(missing) else piece

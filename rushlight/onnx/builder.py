@@ -142,9 +142,9 @@ class GraphBuilder:
 
 def dimensions(value: Any, names: dict[str, str]) -> list[int | str]:
     """The sizes of a tensor as ONNX has them: open ones are called as the user calls them."""
-    return [_named(size, names) if type(size) is SymInt else int(size) for size in value.shape]
+    return [_dimension_name(size, names) if type(size) is SymInt else int(size) for size in value.shape]
 
 
-def _named(size: SymInt, names: dict[str, str]) -> str:
+def _dimension_name(size: SymInt, names: dict[str, str]) -> str:
     text = str(size.expr)
     return names.get(text, text)

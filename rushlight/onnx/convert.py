@@ -1,6 +1,6 @@
-"""From an exported program to an ONNX model: each node of the functional graph by its translation.
+"""Conversion of an exported program to an ONNX model: translate each node of the functional graph.
 
-In: an `ExportedProgram`. Out: a ModelProto that ONNX's checker accepts.
+The input is an `ExportedProgram`, the result a ModelProto that ONNX's checker accepts.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class _Converter:
         if not isinstance(node.target, OpOverload):
             return self._of_sizes(node.target, args, meta)
         self.builder.output, self.builder.output_op = Value(None, _first(meta)), node.target._opname
-        name = TRANSLATIONS[node.target._opname](self.builder, *args, **_accepted(node.target._opname, kwargs))
+        name = TRANSLATIONS[node.target._opname](self.builder, *args, **_select_arguments(node.target._opname, kwargs))
         return Value(name, meta)
 
     def _of_sizes(self, function: Callable, args: tuple, meta: Any) -> Value:
@@ -159,8 +159,10 @@ def _first(meta: Any) -> Any:
     return meta if isinstance(meta, Tensor | SymInt) or not isinstance(meta, tuple | list) else meta[0]
 
 
-def _accepted(name: str, kwargs: dict) -> dict:
-    """The keyword arguments that a translation takes: it need not know where a tensor lies, for instance."""
+def _select_arguments(name: str, kwargs: dict) -> dict:
+    """Return the keyword arguments that a translation accepts, without those that do not matter, such as the device.
+
+    OnnxExporterError if another argument is set that the translation does not accept."""
     parameters = inspect.signature(TRANSLATIONS[name]).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return kwargs

@@ -1,4 +1,4 @@
-"""How a model is exported: the enumerations of `torch.onnx`."""
+"""The enumerations of `torch.onnx`: options of an export."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class TrainingMode(enum.IntEnum):
 
 
 class OperatorExportTypes(enum.IntEnum):
-    """What becomes of operators that ONNX does not have."""
+    """How to export operators that ONNX does not have."""
 
     ONNX = 0
     ONNX_ATEN = 1

@@ -83,7 +83,7 @@ class _Step:
         if self._is_flat(gradient):
             return first
         self.state.setdefault("al", [None] * self.options["history_size"])
-        memory = {"d": None, "t": None, "old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1, **self._remembered()}
+        memory = {"d": None, "t": None, "old_dirs": [], "old_stps": [], "ro": [], "H_diag": 1, **self._load_state()}
         for iteration in range(1, self.options["max_iter"] + 1):
             self.state["n_iter"] += 1
             self._choose_direction(memory, gradient)
@@ -98,7 +98,7 @@ class _Step:
         self.state.update(memory)
         return first
 
-    def _remembered(self) -> dict[str, Any]:
+    def _load_state(self) -> dict[str, Any]:
         names = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
         return {name: self.state[name] for name in names if name in self.state}
 

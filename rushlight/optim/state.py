@@ -42,19 +42,19 @@ def restore_state(saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor])
     restored: defaultdict[Hashable, Any] = defaultdict(dict)
     for key, value in saved.items():
         if key in by_number:
-            restored[by_number[key]] = _copied(value, by_number[key], None)
+            restored[by_number[key]] = _copy_state(value, by_number[key], None)
         else:
             restored[key] = copy.deepcopy(value)
     return restored
 
 
-def _copied(value: Any, parameter: Tensor, name: Hashable) -> Any:
-    """A copy of a state, with floating tensors cast to the dtype of their parameter. The step count keeps its dtype."""
+def _copy_state(value: Any, parameter: Tensor, name: Hashable) -> Any:
+    """Copy a state, with floating tensors cast to the dtype of their parameter. The step count keeps its dtype."""
     if isinstance(value, Tensor):
         made = value.detach().clone()
         return made.to(parameter.dtype) if parameter.is_floating_point() and name != "step" else made
     if isinstance(value, dict):
-        return {key: _copied(part, parameter, key) for key, part in value.items()}
+        return {key: _copy_state(part, parameter, key) for key, part in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return type(value)(_copied(part, parameter, name) for part in value)
+        return type(value)(_copy_state(part, parameter, name) for part in value)
     return copy.deepcopy(value)

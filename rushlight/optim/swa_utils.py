@@ -108,7 +108,7 @@ class AveragedModel(Module):
     @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Add the current parameters of `model` to the averages."""
-        mine, others = self._averaged(self.module), self._averaged(model)
+        mine, others = self._tensors_to_average(self.module), self._tensors_to_average(model)
         if self.n_averaged == 0:
             for mean, value in zip(mine, others, strict=True):
                 mean.copy_(value.detach())
@@ -120,7 +120,7 @@ class AveragedModel(Module):
                 mean.detach().copy_(value.detach())
         self.n_averaged += 1
 
-    def _averaged(self, model: Module) -> list[Tensor]:
+    def _tensors_to_average(self, model: Module) -> list[Tensor]:
         return list(chain(model.parameters(), model.buffers()) if self.use_buffers else model.parameters())
 
 
@@ -146,7 +146,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: int | device | None 
 
 
 class SWALR(LRScheduler):
-    """From the current rate to the constant `swa_lr` in `anneal_epochs` epochs along a "cos" or "linear" `anneal_strategy`."""
+    """Move the rate to the constant `swa_lr` in `anneal_epochs` epochs; `anneal_strategy` is "cos" or "linear"."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ _graph_calls = LazyModule("rushlight.profiler.graph_calls")
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profiler watches."""
+    """The devices that a profiler can observe."""
 
     CPU = 0
     XPU = 1
@@ -38,7 +38,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profiler does in a step."""
+    """The action of a profiler in one step."""
 
     NONE = 0
     WARMUP = 1
@@ -52,16 +52,19 @@ def kineto_available() -> bool:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What can be watched: the CPU."""
+    """Return the devices that can be observed: the CPU."""
     return {ProfilerActivity.CPU}
 
 
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """What `profile` does in each step: after `skip_first` steps, `wait` without recording, `warmup` whose events are thrown
-    away, `active` that are recorded; all this `repeat` times, or for ever (0). With `skip_first_wait` other than 0 the first
-    round does not wait. ValueError for negative counts and where nothing is active."""
+    """Return a function from the number of a step to the action of `profile`.
+
+    After `skip_first` steps come `wait` steps without recording, `warmup` steps whose events are dropped, and `active` recorded
+    steps; all this `repeat` times, or forever if `repeat` is 0. If `skip_first_wait` is not 0, the first round does not wait.
+    ValueError for negative counts and for active=0.
+    """
     counts = {"wait": wait, "warmup": warmup, "repeat": repeat, "skip_first": skip_first}
     wrong = {name: count for name, count in counts.items() if count < 0}
     if wrong or active <= 0:
@@ -105,7 +108,7 @@ def tensorboard_trace_handler(
     return handle
 
 
-def _checked(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
+def _check_activities(activities: Iterable[ProfilerActivity] | None) -> set[ProfilerActivity]:
     wanted = supported_activities() if activities is None else set(activities)
     for activity in wanted - supported_activities():
         name = getattr(activity, "name", activity)
@@ -137,7 +140,7 @@ class profile:  # noqa: N801  (torch's name)
                    "execution_trace_observer": execution_trace_observer}  # fmt: skip
         for name in [name for name, value in ignored.items() if value]:
             warnings.warn(f"profile: {name} has no effect here", stacklevel=2)
-        self.activities = _checked(activities)
+        self.activities = _check_activities(activities)
         self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.with_flops = record_shapes, with_flops

@@ -25,7 +25,7 @@ __all__ = [
 
 
 class _Options:
-    """What a window's result is to be like. Its checks name the function `name`."""
+    """The requested properties of a window. Errors name the function `name`."""
 
     def __init__(self, name: str, M: int, dtype: dtype | None, layout: layout, device: device | str | None, grad: bool):
         self.kind = dtype or get_default_dtype()

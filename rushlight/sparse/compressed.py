@@ -144,7 +144,7 @@ def _check_order(compressed: Tensor, plain: Tensor, kind: layout) -> None:
 
 
 def outer_indices(compressed: Tensor) -> Tensor:
-    """For each element, its row (of CSR; column of CSC)."""
+    """Return for each element its row (CSR) or column (CSC)."""
     starts = compressed.numpy()
     if starts.ndim != 1 or not len(starts) or (np.diff(starts) < 0).any():
         raise RuntimeError("compressed indices must be numbers of one dimension that do not fall")

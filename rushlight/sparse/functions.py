@@ -30,7 +30,7 @@ from rushlight.sparse.layout import has_indices, is_sparse, parts
 aten = namespaces.namespace("aten")
 
 
-def _given(data: object) -> Tensor:
+def _as_tensor(data: object) -> Tensor:
     return data if isinstance(data, Tensor) else tensor(data, device="cpu")
 
 
@@ -61,7 +61,7 @@ def sparse_coo_tensor(
         raise RuntimeError(f"PyTorch is not linked with support for {as_device(device).type} devices")
     if values is None:
         return _zeros(indices if size is None else size, dtype, requires_grad)
-    positions, elements = as_tensor(_given(indices)).to(int64), _given(values)
+    positions, elements = as_tensor(_as_tensor(indices)).to(int64), _as_tensor(values)
     elements = elements if dtype is None else elements.to(dtype)
     if positions.dim() == 1 and not positions.numel():
         positions = positions.reshape(0, elements.size(0) if elements.dim() else 1)
@@ -207,7 +207,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 
 def _row_products(mat1: Tensor, mat2: Tensor) -> tuple[Tensor, Tensor]:
-    """For each element of the sparse `mat1`, its row and its product with the matching row of `mat2`."""
+    """Return for each element of the sparse `mat1` its row, and its product with the matching row of `mat2`."""
     rows, columns = coordinates(mat1).unbind(0)
     return rows, aten.values(mat1).unsqueeze(1) * aten.index_select(mat2, 0, columns)
 

@@ -58,10 +58,10 @@ class SparseStorage(StorageImpl):
 
     def reduced(self, tensor: Tensor) -> tuple:
         """The pickle recipe of a tensor over this storage."""
-        return (_unpickled, (type(self.buffer), self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
+        return (_unpickle, (type(self.buffer), self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
 
 
-def _unpickled(kind: type, arguments: tuple, size: tuple[int, ...], requires_grad: bool) -> Tensor:
+def _unpickle(kind: type, arguments: tuple, size: tuple[int, ...], requires_grad: bool) -> Tensor:
     held = kind(*arguments)
     return _holding(held, size, held.values).requires_grad_(requires_grad)
 

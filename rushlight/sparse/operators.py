@@ -85,7 +85,7 @@ def permute(self, dims):
     return make_sparse(own.indices[order[:count]], values, [self.size(dim) for dim in order])
 
 
-def _scaled(self: Tensor, values: Tensor) -> Tensor:
+def _with_values(self: Tensor, values: Tensor) -> Tensor:
     own = parts(self)
     return make_sparse(own.indices, values, self.shape, own.coalesced)
 
@@ -100,20 +100,20 @@ def mul(self, other):
     if isinstance(second, Tensor) and is_sparse(second):
         return mul(coalesce(first), to_dense(second))
     if isinstance(second, Tensor) and second.dim():
-        return _scaled(first, parts(first).values * _at_indices(second, first))
-    return _scaled(first, parts(first).values * second)
+        return _with_values(first, parts(first).values * _at_indices(second, first))
+    return _with_values(first, parts(first).values * second)
 
 
 @sparse("div.Tensor")
 def div(self, other):
     if not isinstance(self, Tensor) or not is_sparse(self) or (isinstance(other, Tensor) and other.dim()):
         raise RuntimeError("Sparse division requires a scalar or zero-dim dense tensor divisor and a sparse dividend")
-    return _scaled(self, parts(self).values / other)
+    return _with_values(self, parts(self).values / other)
 
 
 @sparse("neg")
 def neg(self):
-    return _scaled(self, -parts(self).values)
+    return _with_values(self, -parts(self).values)
 
 
 @sparse("add.Tensor")

@@ -40,7 +40,7 @@ def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def hsmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """As `hspmm`."""
+    """Return the same as `hspmm`."""
     return hspmm(input, mat2)
 
 

@@ -32,7 +32,7 @@ class SystemEnv(NamedTuple):
     is_cuda_available: str = "False"
 
 
-def _installed(name: str) -> str | None:
+def _package_version(name: str) -> str | None:
     try:
         return f"{name}=={importlib.metadata.version(name)}"
     except importlib.metadata.PackageNotFoundError:
@@ -41,7 +41,7 @@ def _installed(name: str) -> str | None:
 
 def get_env_info() -> SystemEnv:
     """Collect the facts about this machine."""
-    found = [name for name in map(_installed, _PACKAGES) if name is not None]
+    found = [name for name in map(_package_version, _PACKAGES) if name is not None]
     return SystemEnv(
         torch_version=f"{__version__} (Rushlight)", is_debug_build="False", cuda_compiled_version="None",
         os=f"{platform.system()} {platform.release()} ({platform.machine()})", libc_version="-".join(platform.libc_ver()),

@@ -100,11 +100,11 @@ def conv_backward_flop(grad: Any, x: Any, w: Any, bias: Any, stride: Any, paddin
         count += conv_flop_count(grad, w, out_shape[0], not transposed)
     if output_mask[1]:
         image, filters = (grad, x) if transposed else (x, grad)
-        count += conv_flop_count(_swapped(image), _swapped(filters), _swapped(out_shape[1]))
+        count += conv_flop_count(_swap_channels(image), _swap_channels(filters), _swap_channels(out_shape[1]))
     return count
 
 
-def _swapped(size: Sequence[int]) -> list[int]:
+def _swap_channels(size: Sequence[int]) -> list[int]:
     return [size[1], size[0], *size[2:]]
 
 
@@ -135,7 +135,7 @@ class FlopCounterMode(TorchDispatchMode):
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:
-        """For each module, and for "Global", the sum by operator."""
+        """Return the sums by operator, for each module and for "Global"."""
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:

@@ -22,7 +22,7 @@ aten = namespaces.namespace("aten")
 
 
 class CheckpointPolicy(Enum):
-    """What to do with a result. "Prefer" leaves a compiler free to decide otherwise; in eager it equals "must"."""
+    """How to treat a result. "Prefer" lets a compiler decide otherwise; in eager mode it equals "must"."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -121,13 +121,13 @@ class _ReplayMode(DispatchMode):
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict) -> Any:
         waiting = self.kept.get(op)
         if waiting and waiting[0] is not None:
-            return tree_map(self._given, waiting.pop(0))
+            return tree_map(self._unwrap_cached, waiting.pop(0))
         result = op(*args, **kwargs)
         if waiting and not _runs_twice(op):
             del waiting[0]
         return result
 
-    def _given(self, value: Any) -> Any:
+    def _unwrap_cached(self, value: Any) -> Any:
         if not isinstance(value, _CachedTensor):
             return value
         if value.tensor._version != value.version and not self.allow_mutation:

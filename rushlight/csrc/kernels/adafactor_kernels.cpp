@@ -1,4 +1,4 @@
-// One step of Adafactor over a parameter, row-major. The formulas are those of rushlight/optim/adafactor.py.
+// One step of Adafactor over a whole row-major parameter. The formulas are those of rushlight/optim/adafactor.py.
 #include <rushlight/elementwise.h>
 
 #include "spans.h"
@@ -6,14 +6,14 @@
 
 namespace rl {
 
-constexpr int64_t SUMMED = 4096;      // sums of this many elements are accurate enough in the elements' own type
-constexpr int64_t SUMMED_ROWS = 64;
+constexpr int64_t SUM_BLOCK = 4096;  // sums of up to this many elements are accurate enough in the elements' own type
+constexpr int64_t SUM_BLOCK_ROWS = 64;
 
-// The sum of value(lane, i) over 0..count.
+// Return the sum of value(lane, i) for i in [0, count).
 template <class T, class F> RL_INLINE double sum(int64_t count, const F& value) {
   double total = 0;
-  for (int64_t start = 0; start < count; start += SUMMED) {
-    const int64_t end = start + SUMMED < count ? start + SUMMED : count;
+  for (int64_t start = 0; start < count; start += SUM_BLOCK) {
+    const int64_t end = start + SUM_BLOCK < count ? start + SUM_BLOCK : count;
     vec<T> lanewise = splat<vec<T>>(0);
     int64_t i = start;
     for (; i + lanes <= end; i += lanes) lanewise += value(vector_lane{}, i);
@@ -38,7 +38,7 @@ template <class F> RL_INLINE void for_all(int64_t count, const F& body) {
   for (; i < count; ++i) body(scalar_lane{}, i);
 }
 
-// Writes the mean square of each column to sums[0..columns). `sums` has room for as many more values as scratch.
+// Write the mean square of each column to sums[0..columns). `sums` must have room for `columns` more values, as scratch.
 template <class T> void column_means(const T* gradient, int64_t rows, int64_t columns, T* sums) {
   T* part = sums + columns;
   for (int64_t c = 0; c < columns; ++c) sums[c] = part[c] = 0;
@@ -48,13 +48,14 @@ template <class T> void column_means(const T* gradient, int64_t rows, int64_t co
       auto g = lane.load(row + c);
       lane.store(part + c, lane.load(part + c) + g * g);
     });
-    if (r + 1 < rows && (r + 1) % SUMMED_ROWS) continue;
+    if (r + 1 < rows && (r + 1) % SUM_BLOCK_ROWS) continue;
     for (int64_t c = 0; c < columns; ++c) sums[c] += part[c], part[c] = 0;
   }
   for (int64_t c = 0; c < columns; ++c) sums[c] /= (T)rows;
 }
 
-// The second moments of a matrix are row * column / (mean of all rows).
+// Update the row and column means of the squared gradient of one matrix. The second moment of an element is row * column /
+// (mean of all rows).
 template <class T> void move_statistics(const RlParameter& p, const T* gradient, int64_t matrix, T weight, T* sums) {
   T *rows = (T*)p.states[1] + matrix * p.rows, *columns = (T*)p.states[2] + matrix * p.columns;
   for (int64_t r = 0; r < p.rows; ++r) {
@@ -65,7 +66,7 @@ template <class T> void move_statistics(const RlParameter& p, const T* gradient,
   for (int64_t c = 0; c < p.columns; ++c) columns[c] += (sums[c] - columns[c]) * weight;
 }
 
-// Calls span(count, start, moment) until all elements are covered: moment(lane, i) loads the second moments of elements start +
+// Call span(count, start, moment) until all elements are covered: moment(lane, i) loads the second moments of elements start +
 // i.
 template <class T, class F> RL_INLINE void each_span(const RlParameter& p, double smallest, const F& span) {
   const T least = (T)(smallest * smallest);
@@ -92,9 +93,9 @@ template <class T> void step(const RlAdafactor& o, const RlParameter& p, T* sums
   T *parameter = (T*)p.parameter, *variance = (T*)p.states[0];
   const T* gradient = (const T*)p.gradient;
   const double number = p.scalars[0] + 1, machine = sizeof(T) == 4 ? 0x1p-23 : 0x1p-52;
-  const double smallest = o.eps == o.eps ? o.eps : machine, least_rate = 1 / __builtin_sqrt(number);
-  // `larger` returns least_scale if the norm is NaN, as max(least_scale, norm) does in Python.
-  const double scale = larger(root_mean(sum_of_squares(parameter, p.count), p.count), o.least_scale);
+  const double smallest = o.eps == o.eps ? o.eps : machine, max_rate = 1 / __builtin_sqrt(number);
+  // `larger` returns min_scale if the norm is NaN, as max(min_scale, norm) does in Python.
+  const double scale = larger(root_mean(sum_of_squares(parameter, p.count), p.count), o.min_scale);
   const T weight = (T)__builtin_pow(number, o.beta2_decay), shrink = (T)(1 - o.lr * o.weight_decay);
   if (variance)
     for_all(p.count, [&](auto lane, int64_t i) {
@@ -111,7 +112,7 @@ template <class T> void step(const RlAdafactor& o, const RlParameter& p, T* sums
       return g * g / moment(lane, i);
     });
   });
-  const double rate = scale * (o.lr < least_rate ? o.lr : least_rate);
+  const double rate = scale * (o.lr < max_rate ? o.lr : max_rate);
   const double clipped = larger(root_mean(squares, p.count) / o.threshold, 1.0);
   const T size = (T)(o.maximize != 0 ? rate / clipped : -rate / clipped);
   each_span<T>(p, smallest, [&](int64_t count, int64_t start, const auto& moment) {

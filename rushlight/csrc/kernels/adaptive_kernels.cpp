@@ -1,12 +1,12 @@
-// Adaptive pooling: each window is reduced over its rows, then over its columns. Float32 and float64, [planes, height, width,
-// channels], so images are planar (one channel) or channels-last.
+// Adaptive pooling: each window is reduced over its rows, then over its columns. Operands are float32 or float64 [planes,
+// height, width, channels]: a channels-first image has one channel, a channels-last image several.
 #include <rushlight/reduce.h>
 
 #include "variant.h"
 
 namespace rl {
 
-constexpr int64_t LONG_RUN = 64;  // windows with rows of at least this many elements are vectorised
+constexpr int64_t MIN_VECTOR_RUN = 64;  // windows with rows of at least this many elements are summed in vectors
 
 struct window {
   int64_t first, last;
@@ -14,7 +14,7 @@ struct window {
 static RL_INLINE window window_of(int64_t output, int64_t inputs, int64_t outputs) {
   return {output * inputs / outputs, ((output + 1) * inputs + outputs - 1) / outputs};
 }
-// The range of outputs whose windows contain an input.
+// Return the range of outputs whose windows contain an input.
 static RL_INLINE window windows_holding(int64_t input, int64_t inputs, int64_t outputs) {
   return {input * outputs / inputs, ((input + 1) * outputs + inputs - 1) / inputs};
 }
@@ -28,7 +28,7 @@ template <class T> static RL_INLINE void add_rows(const T* x, window rows, int64
 }
 
 template <class T> static RL_INLINE T sum_of(const T* x, int64_t count) {
-  if (count >= LONG_RUN) {
+  if (count >= MIN_VECTOR_RUN) {
     accumulator<sum, T> total;
     for_each(count, [&](auto lane, long i) { total.add(lane, lane.load(x + i)); });
     return total.finish();
@@ -38,7 +38,7 @@ template <class T> static RL_INLINE T sum_of(const T* x, int64_t count) {
   return total;
 }
 
-template <class T> static void mean_rows(const AdaptivePool& o, T* buffer, const window* spans, int64_t first, int64_t last) {
+template <class T> static void mean_pool_rows(const AdaptivePool& o, T* buffer, const window* spans, int64_t first, int64_t last) {
   const int64_t width = o.width * o.channels;
   for (int64_t at = first; at < last; ++at) {
     const window rows = window_of(at % o.out_height, o.height, o.out_height);
@@ -62,10 +62,10 @@ template <class T> static void mean_rows(const AdaptivePool& o, T* buffer, const
   }
 }
 
-// Rows of the input's gradient: each sums the gradients of the windows that contain it and spreads them over their columns.
-// Equal rows are copied.
+// Compute rows of the input's gradient: sum the gradients of the windows that contain the row, and spread them over their
+// columns. A row that belongs to the same windows as the row before is copied.
 template <class T>
-static void mean_rows_backward(const AdaptivePool& o, T* buffer, const window* spans, int64_t first, int64_t last) {
+static void mean_pool_rows_backward(const AdaptivePool& o, T* buffer, const window* spans, int64_t first, int64_t last) {
   const int64_t width = o.width * o.channels, out_width = o.out_width * o.channels;
   window before = {0, 0};
   for (int64_t at = first; at < last; ++at) {
@@ -99,7 +99,7 @@ static void mean_rows_backward(const AdaptivePool& o, T* buffer, const window* s
   }
 }
 
-// The largest element of each column of a window's rows, and its row: the first such row, or that of the last NaN.
+// Find the largest element of each column of a window's rows, and its row: the first such row, or the row of the last NaN.
 template <class T> static RL_INLINE void largest_rows(const T* x, window rows, int64_t width, T* values, int32_t* found) {
   for_each(width, [&](auto lane, long i) {
     auto best = lane.load(x + rows.first * width + i);
@@ -116,7 +116,7 @@ template <class T> static RL_INLINE void largest_rows(const T* x, window rows, i
   });
 }
 
-template <class T> static void max_rows(const AdaptivePool& o, T* values, const window* spans, int64_t first, int64_t last) {
+template <class T> static void max_pool_rows(const AdaptivePool& o, T* values, const window* spans, int64_t first, int64_t last) {
   const int64_t width = o.width * o.channels;
   int32_t* found = (int32_t*)(values + width);
   for (int64_t at = first; at < last; ++at) {
@@ -153,9 +153,9 @@ template <class T> static void run(const AdaptivePool& o, void* scratch, int64_t
   window* spans = (window*)scratch;
   for (int64_t column = 0; column < o.out_width; ++column) spans[column] = window_of(column, o.width, o.out_width);
   T* rows = (T*)(spans + o.out_width);
-  if (o.kind == ADAPTIVE_MAX) max_rows<T>(o, rows, spans, first, last);
-  else if (o.kind == ADAPTIVE_MEAN) mean_rows<T>(o, rows, spans, first, last);
-  else mean_rows_backward<T>(o, rows, spans, first, last);
+  if (o.kind == ADAPTIVE_MAX) max_pool_rows<T>(o, rows, spans, first, last);
+  else if (o.kind == ADAPTIVE_MEAN) mean_pool_rows<T>(o, rows, spans, first, last);
+  else mean_pool_rows_backward<T>(o, rows, spans, first, last);
 }
 
 void adaptive_pool(const AdaptivePool* o, void* scratch, int64_t first, int64_t last) {

@@ -26,7 +26,7 @@ bool is_operand(PyObject* object, bool written, int* dtype) {
   if (!PyArray_Check(object)) return false;
   PyArrayObject* array = (PyArrayObject*)object;
   *dtype = array_dtype(array);
-  return *dtype >= 0 && (!written || PyArray_ISWRITEABLE(array)) && PyArray_NDIM(array) <= RL_MOST_DIMENSIONS;
+  return *dtype >= 0 && (!written || PyArray_ISWRITEABLE(array)) && PyArray_NDIM(array) <= RL_MAX_DIMENSIONS;
 }
 
 bool is_plain(PyObject* object, bool written, int dtype) {
@@ -34,7 +34,7 @@ bool is_plain(PyObject* object, bool written, int dtype) {
   return is_operand(object, written, &found) && found == dtype && PyArray_IS_C_CONTIGUOUS((PyArrayObject*)object);
 }
 
-void extent(PyArrayObject* array, const char** first, const char** last) {
+void byte_range(PyArrayObject* array, const char** first, const char** last) {
   const char *low = (const char*)PyArray_DATA(array), *high = low + PyArray_ITEMSIZE(array);
   for (int d = 0; d < PyArray_NDIM(array); ++d) {
     const int64_t reach = (PyArray_DIM(array, d) - 1) * PyArray_STRIDE(array, d);
@@ -48,8 +48,8 @@ void extent(PyArrayObject* array, const char** first, const char** last) {
 
 bool overlaps(PyArrayObject* a, PyArrayObject* b) {
   const char *a_first, *a_last, *b_first, *b_last;
-  extent(a, &a_first, &a_last);
-  extent(b, &b_first, &b_last);
+  byte_range(a, &a_first, &a_last);
+  byte_range(b, &b_first, &b_last);
   return a_first < b_last && b_first < a_last;
 }
 

@@ -15,26 +15,27 @@
 
 #include "engine.h"
 
-/* Work below this many elements keeps the GIL: releasing it would cost more. */
-constexpr int64_t SMALL_WORK = 8192;
+/* Work on fewer elements keeps the GIL: releasing it would cost more. */
+constexpr int64_t MIN_UNLOCKED_WORK = 8192;
 
-/* The element type of an array, or -1 where the kernels do not know it (complex, byte-swapped, unaligned). */
+/* The element type of an array, or -1 if the kernels do not support the array (complex, byte-swapped, unaligned). */
 int array_dtype(PyArrayObject* array);
 void set_bfloat16_number(int number);
 
-/* Whether `object` is an array that the kernels may read (or, `written`, write to); *dtype receives its type. */
+/* Whether the kernels may read `object`, an array (or write to it, if `written`); *dtype receives its type. */
 bool is_operand(PyObject* object, bool written, int* dtype);
-/* Whether `object` is a row-major operand of this type. */
+/* Whether `object` is a row-major array of this type that the kernels may read or write. */
 bool is_plain(PyObject* object, bool written, int dtype);
 
 /* The byte range that an array covers: [first, last). */
-void extent(PyArrayObject* array, const char** first, const char** last);
+void byte_range(PyArrayObject* array, const char** first, const char** last);
 bool overlaps(PyArrayObject* a, PyArrayObject* b);
+// Whether two arrays have the same address, sizes and strides.
 bool same_layout(PyArrayObject* a, PyArrayObject* b);
 
-/* Runs `work`, releasing the GIL if `count` elements make that worthwhile. */
-template <class F> inline int without_lock(int64_t count, const F& work) {
-  if (count < SMALL_WORK) return work();
+/* Run `work`; release the GIL if `count` elements make that worthwhile. */
+template <class F> inline int without_gil(int64_t count, const F& work) {
+  if (count < MIN_UNLOCKED_WORK) return work();
   int done;
   Py_BEGIN_ALLOW_THREADS
   done = work();
@@ -42,10 +43,10 @@ template <class F> inline int without_lock(int64_t count, const F& work) {
   return done;
 }
 
-/* The result of a function that does not accept its arguments: False, or NULL if an exception is set. */
+/* Return False, or NULL if an exception is set: the result of a function that does not accept its arguments. */
 inline PyObject* refuse() { return PyErr_Occurred() ? nullptr : PyBool_FromLong(0); }
 
-/* Whether the argument count is wrong; sets a TypeError if so. */
+/* Check the argument count. If it is wrong, set a TypeError and return true. */
 inline bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
   if (given == wanted) return false;
   PyErr_Format(PyExc_TypeError, "%s: expected %zd arguments, got %zd", name, wanted, given);
@@ -54,14 +55,14 @@ inline bool wrong_count(const char* name, Py_ssize_t given, Py_ssize_t wanted) {
 
 inline PyArrayObject* array_of(PyObject* object) { return (PyArrayObject*)object; }
 
-/* Whether an array shares memory with any array among other arguments. */
+/* Whether `out` shares memory with any of the other arguments that are arrays. */
 inline bool any_overlap(PyObject* out, PyObject* const* others, int count) {
   for (int i = 0; i < count; ++i)
     if (PyArray_Check(others[i]) && overlaps(array_of(out), array_of(others[i]))) return true;
   return false;
 }
 
-/* Reads an integer argument; false with an exception set if it is none. */
+/* Read an integer argument. If it is not an integer, return false with an exception set. */
 bool read_integer(PyObject* object, int64_t* value);
 
 extern PyMethodDef pointwise_methods[], product_methods[], recurrent_methods[], reduction_methods[], row_methods[], convolution_methods[],

@@ -19,7 +19,7 @@ template <class T> static attention_mask<T> as_mask(const Attention& a) {
 
 template <int N> struct constant { static constexpr int value = N; };
 
-// Calls run(width, mask) with the head dimension as a compile-time constant; false for other dimensions.
+// Call run(width, mask) with the head dimension as a compile-time constant. Return 0 for other dimensions.
 template <class F> static int with_width_and_mask(const Attention& a, const F& run) {
   const auto masked = [&](auto width) {
     if (!a.mask) run(width, no_mask{});

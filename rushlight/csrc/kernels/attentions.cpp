@@ -33,8 +33,8 @@ bool read_mask(PyObject* object, Attention* a) {
   return true;
 }
 
-// Reads out, sums, q, k, v, mask, causal and scale; `written` applies to the first two. False if no kernel takes them, or with
-// an exception set.
+// Read out, sums, q, k, v, mask, causal and scale; `written` applies to the first two. Return false if no kernel supports them,
+// or with an exception set.
 bool read_attention(PyObject* const* args, bool written, Attention* a) {
   float *q, *k, *v;
   if (!read_heads(args[0], written, &a->out, a->out_strides) || !is_plain(args[1], written, RL_FLOAT32) ||
@@ -63,8 +63,8 @@ PyObject* no_kernel() {
 
 int64_t work_of(const Attention& a) { return a.batches * a.heads * a.rows * a.keys * (a.width / 8 + 1); }
 
-// Calls run() on all threads; returns the result of the first.
-template <class F> int by_all(int threads, const F& run) {
+// Call run() on all threads; return the result of the first thread.
+template <class F> int run_on_all_threads(int threads, const F& run) {
   int done = 0;
   in_parallel(threads, [&](int thread, int) {
     const int mine = run();
@@ -81,8 +81,8 @@ PyObject* attention(PyObject*, PyObject* const* args, Py_ssize_t given) {
   for (int i = 2; i < 5; ++i)
     if (overlaps((PyArrayObject*)args[0], (PyArrayObject*)args[i])) Py_RETURN_FALSE;
   const int64_t work = work_of(a);
-  return PyBool_FromLong(without_lock(work, [&] {
-    return by_all(rushlight_threads_for(work), [&] { return rushlight_variant()->attention(&a); });
+  return PyBool_FromLong(without_gil(work, [&] {
+    return run_on_all_threads(rushlight_threads_for(work), [&] { return rushlight_variant()->attention(&a); });
   }));
 }
 
@@ -99,18 +99,18 @@ PyObject* attention_backward(PyObject*, PyObject* const* args, Py_ssize_t given)
       !read_heads(args[2], true, &g.to_v, g.to_v_strides) || !read_heads(args[3], false, &grad, g.grad_strides))
     Py_RETURN_FALSE;
   g.grad = grad;
-  const int like[] = {6, 7, 8, 6};  // each array has the shape of this argument
+  const int like[] = {6, 7, 8, 6};  // each array has the shape of the argument with this index
   for (int i = 0; i < 4; ++i)
     if (!PyArray_SAMESHAPE((PyArrayObject*)args[i], (PyArrayObject*)args[like[i]])) Py_RETURN_FALSE;
   for (int i = 0; i < 3; ++i)
     for (int j = i + 1; j < 10; ++j)
       if (args[j] != Py_None && overlaps((PyArrayObject*)args[i], (PyArrayObject*)args[j])) Py_RETURN_FALSE;
   const int64_t work = 3 * work_of(a);
-  return PyBool_FromLong(without_lock(work, [&] {
+  return PyBool_FromLong(without_gil(work, [&] {
     const Variant* variant = rushlight_variant();
     const int threads = rushlight_threads_for(work);
     g.scratch = rushlight_scratch(variant->attention_scratch(&a) * threads, PANELS);
-    return g.scratch ? by_all(threads, [&] { return variant->attention_backward(&a, &g); }) : 0;
+    return g.scratch ? run_on_all_threads(threads, [&] { return variant->attention_backward(&a, &g); }) : 0;
   }));
 }
 

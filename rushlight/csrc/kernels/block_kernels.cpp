@@ -5,7 +5,7 @@
 
 namespace rl {
 
-// Calls run(layout) with the layout of this number in `core/blocks/formats.py`; 0 for unknown numbers.
+// Call run(layout) with the layout that has this number in `core/blocks/formats.py`. Return 0 for unknown numbers.
 template <class F> static int64_t with_layout(int number, const F& run) {
   switch (number) {
     case 2: return run(q4_0{});
@@ -32,7 +32,7 @@ int64_t block_row_bytes(int layout, int64_t depth) {
 
 int64_t block_scratch(const BlockOperands* b) { return b->rows * (b->depth + b->depth / 4); }
 
-// Stores results at out[row][column]; rows are `width` floats long.
+// An epilogue that stores results at out[row][column]; rows are `width` floats long.
 struct row_store {
   float* out;
   int64_t width;

@@ -7,7 +7,7 @@ bool is_matrix(PyObject* object, bool written, int dtype) {
   return is_plain(object, written, dtype) && PyArray_NDIM(array_of(object)) == 2;
 }
 
-// Reads blocks [columns, bytes of a row] of a layout, whose rows hold `depth` elements.
+// Read blocks [columns, bytes of a row] of a layout; a row has `depth` elements.
 bool read_blocks(PyObject* blocks, PyObject* layout, int64_t depth, BlockOperands* b) {
   int64_t number;
   if (!is_matrix(blocks, false, RL_UINT8) || !read_integer(layout, &number) || number < 0 || number > 255) return false;
@@ -32,7 +32,7 @@ PyObject* block_product(PyObject*, PyObject* const* a, Py_ssize_t given) {
     Py_RETURN_FALSE;
   b.x = (const float*)PyArray_DATA(array_of(a[1])), b.out = (float*)PyArray_DATA(array_of(a[0]));
   const Variant* const variant = rushlight_variant();
-  return PyBool_FromLong(without_lock(SMALL_WORK, [&] {
+  return PyBool_FromLong(without_gil(MIN_UNLOCKED_WORK, [&] {
     b.scratch = rushlight_scratch(variant->block_scratch(&b), PANELS);
     if (!b.scratch) return 0;
     in_parallel(threads_for((double)b.rows * b.columns * b.depth / 32), [&](int, int) { variant->block_product(&b); });
@@ -48,7 +48,7 @@ PyObject* block_elements(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (PyArray_DIM(array_of(a[0]), 0) != b.columns || overlaps(array_of(a[0]), array_of(a[1]))) Py_RETURN_FALSE;
   b.out = (float*)PyArray_DATA(array_of(a[0]));
   const Variant* const variant = rushlight_variant();
-  return PyBool_FromLong(without_lock(b.columns * b.depth, [&] {
+  return PyBool_FromLong(without_gil(b.columns * b.depth, [&] {
     in_parallel(threads_for((double)b.columns * b.depth), [&](int, int) { variant->block_elements(&b); });
     return 1;
   }));

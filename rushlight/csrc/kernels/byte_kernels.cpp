@@ -1,4 +1,4 @@
-// Quantized layers and functions over bytes, built on the library's headers.
+// Quantized layers and functions over bytes, built on byte_convolution.h.
 #include <rushlight/byte_convolution.h>
 #include <rushlight/elementwise.h>
 
@@ -27,9 +27,9 @@ static byte_input input_of_layer(const ByteLayer& l) {
   return l.is_signed ? input_of((const int8_t*)l.x, l.zero_point) : input_of((const uint8_t*)l.x, l.zero_point);
 }
 
-// ---- epilogues of sums ------------------------------------------------------------------------------------------------
+// ---- epilogues ---------------------------------------------------------------------------------------------------------
 
-// Quantized results: (sum + bias) * multiplier, rounded and clamped to bounds that exclude the zero point.
+// Quantized results: (sum + bias) * multiplier, rounded, clamped to bounds relative to the zero point, plus the zero point.
 template <class T> struct requantized_sums {
   T* out;
   long row_size;
@@ -43,7 +43,7 @@ template <class T> struct requantized_sums {
   }
 };
 
-// Results in float32: sum * multiplier + bias, rounded after each operation, and at least `low`.
+// Results in float32: sum * multiplier + bias, rounded after each operation; results below `low` become `low`.
 struct scaled_sums {
   float* out;
   long row_size;
@@ -187,10 +187,10 @@ template <class T> struct window_mean {
 };
 
 struct pooled_span {
-  int64_t low, high, count;  // the range of taps inside the input, and the divisor of means
+  int64_t low, high, count;  // the range of input positions inside the input, and the divisor of means
 };
 
-// The taps of an output, or its span of the input for adaptive pooling.
+// Return the input span of an output's window along one axis.
 static pooled_span span_of(const BytePool& p, int64_t at, int64_t size, int64_t outputs, int axis) {
   if (p.adaptive) {
     const int64_t low = at * size / outputs, high = ((at + 1) * size + outputs - 1) / outputs;
@@ -204,7 +204,7 @@ static pooled_span span_of(const BytePool& p, int64_t at, int64_t size, int64_t 
   return {low, high, p.counts_padding ? end - start : high - low};
 }
 
-// Channels [c, c + sizeof(V)) of one result: the maximum over a window. V is a vector of bytes.
+// Store channels [c, c + sizeof(V)) of one result: the maximum over a window. V is a vector of bytes.
 template <class V, class T>
 static RL_INLINE void store_largest(const BytePool& p, const T* image, pooled_span rows, pooled_span columns, long c, T* out) {
   V most = V{} + (T)byte_limits<T>::low;

@@ -17,7 +17,7 @@ bool read_integers(PyObject* object, int count, int64_t* values) {
   return true;
 }
 
-// Whether `object` is a row-major array of unsigned or signed bytes.
+// Whether `object` is a row-major array of unsigned or signed bytes. A negative `rank` allows any rank.
 bool is_bytes(PyObject* object, bool written, int rank, int* dtype) {
   if (!is_operand(object, written, dtype) || (*dtype != RL_UINT8 && *dtype != RL_INT8)) return false;
   return PyArray_IS_C_CONTIGUOUS(array_of(object)) && (rank < 0 || PyArray_NDIM(array_of(object)) == rank);
@@ -29,13 +29,13 @@ bool is_byte_of(int64_t value, int dtype) {
 
 // ---- layers ------------------------------------------------------------------------------------------------------------
 
-constexpr int64_t LONGEST_SUM = 32768;   // this many products of two bytes, each below 2^16, stay below 2^31
-constexpr int64_t LARGEST_SIZE = 1 << 24;
+constexpr int64_t MAX_SUM_LENGTH = 32768;  // at most this many products of two bytes, each below 2^16, stay below 2^31
+constexpr int64_t MAX_SIZE = 1 << 24;
 
-// Checks sizes: groups, outputs of a group, depth.
+// Check the sizes of a packed weight: groups, outputs of a group, depth.
 bool read_packing(const int64_t* sizes) {
-  return sizes[0] > 0 && sizes[1] > 0 && sizes[2] > 0 && sizes[2] <= LONGEST_SUM && sizes[0] <= LARGEST_SIZE &&
-         sizes[1] <= LARGEST_SIZE && (double)sizes[0] * sizes[1] * sizes[2] < 1e12;
+  return sizes[0] > 0 && sizes[1] > 0 && sizes[2] > 0 && sizes[2] <= MAX_SUM_LENGTH && sizes[0] <= MAX_SIZE &&
+         sizes[1] <= MAX_SIZE && (double)sizes[0] * sizes[1] * sizes[2] < 1e12;
 }
 
 PyObject* packed_bytes(PyObject*, PyObject* const* a, Py_ssize_t given) {
@@ -60,7 +60,7 @@ PyObject* pack_bytes(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (size_of(a[0]) != group * sizes[0]) Py_RETURN_FALSE;
   const int8_t* const weight = (const int8_t*)data_of(a[1]);
   char* const packed = (char*)data_of(a[0]);
-  return PyBool_FromLong(without_lock(size_of(a[1]), [&] {
+  return PyBool_FromLong(without_gil(size_of(a[1]), [&] {
     in_parallel(rushlight_threads_for(size_of(a[1])), [&](int, int) {
       for (int64_t i = 0; i < sizes[0]; ++i)
         variant->pack_layer(weight + i * sizes[1] * sizes[2], sizes[2], sizes[1], packed + i * group);
@@ -69,12 +69,12 @@ PyObject* pack_bytes(PyObject*, PyObject* const* a, Py_ssize_t given) {
   }));
 }
 
-// Reads kernel sizes, strides, paddings, dilations and groups, and checks them against the input's and the result's sizes.
+// Read kernel sizes, strides, paddings, dilations and groups, and check them against the sizes of the input and the result.
 bool read_layer(const int64_t* g, PyObject* out, PyObject* x, ByteLayer* l) {
   for (int i = 0; i < 8; ++i)
     if (g[i] < (i == 4 || i == 5 ? 0 : 1) || g[i] > 1 << 20) return false;
   for (int i = 0; i < 4; ++i)
-    if (size_at(x, i) < 1 || size_at(x, i) > LARGEST_SIZE || size_at(out, i) < 1 || size_at(out, i) > LARGEST_SIZE) return false;
+    if (size_at(x, i) < 1 || size_at(x, i) > MAX_SIZE || size_at(out, i) < 1 || size_at(out, i) > MAX_SIZE) return false;
   *l = {size_at(x, 0), size_at(x, 1), size_at(x, 2), size_at(x, 3), size_at(out, 1), size_at(out, 2), size_at(out, 3),
         g[0], g[1], g[2], g[3], g[4], g[5], g[6], g[7], g[8], nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0, 0,
         0, 0, nullptr};
@@ -87,12 +87,12 @@ bool read_layer(const int64_t* g, PyObject* out, PyObject* x, ByteLayer* l) {
          l->out_width == outputs_of(l->width, g[1], g[3], g[5], g[7]);
 }
 
-// Reads the weight: either packed by pack_bytes, or of 16 bits [taps, channels].
+// Read the weight: either packed by pack_bytes, or 16-bit [taps, channels] of a depthwise layer.
 bool read_weight(PyObject* weight, ByteLayer* l) {
   const int64_t depth = l->channels / l->groups * l->kernel_height * l->kernel_width, outputs = l->outputs / l->groups;
   if (is_plain(weight, false, RL_INT16)) {
     l->depthwise = (const int16_t*)data_of(weight);
-    return l->groups == l->channels && outputs == 1 && PyArray_NDIM(array_of(weight)) == 2 && depth <= LONGEST_SUM &&
+    return l->groups == l->channels && outputs == 1 && PyArray_NDIM(array_of(weight)) == 2 && depth <= MAX_SUM_LENGTH &&
            size_at(weight, 0) == depth && size_at(weight, 1) == l->channels;
   }
   const int64_t sizes[3] = {l->groups, outputs, depth};
@@ -128,13 +128,13 @@ PyObject* byte_layer(PyObject*, PyObject* const* a, Py_ssize_t given) {
   l.x = data_of(a[1]), l.bias = (const float*)data_of(a[3]), l.multiplier = (const float*)data_of(a[4]), l.out = data_of(a[0]);
   l.is_signed = in_kind == RL_INT8, l.out_kind = out_kind, l.relu = g[11] != 0;
   l.zero_point = (int32_t)g[9], l.out_zero = (int32_t)g[10];
-  return PyBool_FromLong(without_lock(SMALL_WORK, [&] { return run_layer(&l); }));
+  return PyBool_FromLong(without_gil(MIN_UNLOCKED_WORK, [&] { return run_layer(&l); }));
 }
 
 // ---- elementwise ------------------------------------------------------------------------------------------------
 
 int run_function(ByteFunction* f, int64_t count) {
-  return without_lock(count, [&] {
+  return without_gil(count, [&] {
     in_parallel(rushlight_threads_for(count), [&](int thread, int threads) {
       const Part part = part_of(count, thread, threads, 64);
       rushlight_variant()->byte_function(f, part.first, part.last);
@@ -225,7 +225,7 @@ PyObject* float_limits(PyObject*, PyObject* x) {
   const int64_t count = size_of(x);
   const float* const values = (const float*)data_of(x);
   float limits[2];
-  without_lock(count, [&] { return rushlight_variant()->float_limits(values, count, limits), 1; });
+  without_gil(count, [&] { return rushlight_variant()->float_limits(values, count, limits), 1; });
   return Py_BuildValue("(dd)", (double)limits[0], (double)limits[1]);
 }
 
@@ -246,7 +246,7 @@ PyObject* pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
       !read_integers(a[2], 13, g) || overlaps(array_of(a[0]), array_of(a[1])))
     return refuse();
   for (int i = 0; i < 4; ++i)
-    if (size_at(a[0], i) < 1 || size_at(a[1], i) < 1 || size_at(a[0], i) > LARGEST_SIZE || size_at(a[1], i) > LARGEST_SIZE)
+    if (size_at(a[0], i) < 1 || size_at(a[1], i) < 1 || size_at(a[0], i) > MAX_SIZE || size_at(a[1], i) > MAX_SIZE)
       Py_RETURN_FALSE;
   BytePool p = {size_at(a[1], 1), size_at(a[1], 2), size_at(a[1], 3), size_at(a[0], 1), size_at(a[0], 2), {g[0], g[1]},
                 {g[2], g[3]}, {g[4], g[5]}, {g[6], g[7]}, g[8], g[9] != 0, dtype == RL_INT8, g[10] != 0, g[11] != 0,
@@ -263,7 +263,7 @@ PyObject* pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (window > 1 << 23) Py_RETURN_FALSE;
   const int64_t lines = size_at(a[0], 0) * p.out_height;
   const int64_t work = p.adaptive ? size_of(a[1]) : size_of(a[0]) * g[0] * g[1];
-  return PyBool_FromLong(without_lock(work, [&] {
+  return PyBool_FromLong(without_gil(work, [&] {
     in_parallel(rushlight_threads_for(work / 4), [&](int thread, int threads) {
       const Part part = part_of(lines, thread, threads);
       rushlight_variant()->byte_pool(&p, part.first, part.last);

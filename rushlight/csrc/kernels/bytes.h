@@ -1,9 +1,9 @@
-// Operands of the kernels over bytes. They are not in variant.h because few files need them.
+// Operands of the kernels over bytes. They are separate from variant.h because few files need them.
 #pragma once
 
 #include "kernels.h"
 
-// A quantized layer over [images, height, width, channels]: a convolution. A linear layer is a convolution over a row of
+// A quantized layer over [images, height, width, channels]: a convolution. A linear layer is a convolution over one row of
 // pixels.
 struct ByteLayer {
   int64_t images, height, width, channels, out_height, out_width, outputs;
@@ -11,7 +11,7 @@ struct ByteLayer {
       groups;
   const void* x;
   const void* packed;        // the packed panels of each group, or null
-  const int16_t* depthwise;  // a depthwise layer's weight [taps, channels]
+  const int16_t* depthwise;  // the weight of a depthwise layer, [taps, channels]; else null
   const float *bias, *multiplier;  // [outputs]
   void* out;
   int is_signed, out_kind, relu;  // out_kind: RL_UINT8, RL_INT8 or RL_FLOAT32

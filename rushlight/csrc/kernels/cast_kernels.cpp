@@ -1,4 +1,4 @@
-// Conversion between element types, and non-temporal copies.
+// Conversion between element types, transposition, and non-temporal copies.
 #include <rushlight/pack.h>
 
 #include "spans.h"
@@ -14,9 +14,10 @@ template <class From, class To> void cast_span(void* out, const void* in, int64_
   each(n, (To*)out, [](auto v) { return cast<To, From>(v); }, (const From*)in);
 }
 
+// Whether casts from and to this type are direct.
 template <class From> constexpr bool wide = sizeof(From) >= 4 || same<From, bool>;
 
-// A cast between two narrow types takes two steps, through float32 or int32.
+// Return the kernel of a cast. A cast between two narrow types has none: it takes two steps, through float32 or int32.
 template <class From, class To> constexpr CastSpan cast_entry() {
   if constexpr (wide<From> || wide<To>) return cast_span<From, To>;
   else return nullptr;
@@ -32,7 +33,7 @@ extern const CastSpan cast_table[RL_DTYPE_COUNT][RL_DTYPE_COUNT] = {
     RL_CASTS(half), RL_CASTS(bfloat16), RL_CASTS(float), RL_CASTS(double),
 };
 
-void turn(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride) {
+void transpose_tile(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride) {
   const char* from = (const char*)in;
   float* to = (float*)out;
   for (int64_t c = 0; c < columns; c += lanes)

@@ -6,10 +6,9 @@
 
 namespace rl {
 
-constexpr double least_use = 0.6;           // if fewer of the computed positions are results, windows are gathered instead
-constexpr int64_t gathered_floats = 1 << 24;  // an image's windows are gathered only up to this many floats
-// Padded volumes are smaller than this, so products of their sizes fit into 64 bits.
-constexpr double most_floats = 1e12;
+constexpr double min_use = 0.6;  // if fewer of the computed positions are results, windows are gathered instead
+constexpr int64_t max_gathered_floats = 1 << 24;  // larger windows are not gathered
+constexpr double max_floats = 1e12;  // limits padded volumes, so that products of their sizes fit into 64 bits
 
 static conv_shape shape_of_convolution(const Convolution& c) {
   return {c.images, c.channels, c.height, c.width, c.outputs, c.kernel_height, c.kernel_width, c.stride_height,
@@ -25,27 +24,28 @@ static volume_shape volume_of(const Convolution& c) {
 
 static bool is_image(const Convolution& c) { return c.depth == 1 && c.kernel_depth == 1 && !c.pad_depth; }
 
-// Whether enough of the positions that volume.h computes are results. A padded row of `width` has `columns` results.
+// Whether enough of the positions that volume.h would compute are results. A padded row of `width` has `columns` results.
 static bool uses_positions(int64_t rows, int64_t columns, int64_t width) {
   const int64_t positions = (rows - 1) * width + columns, panels = (positions + tile_columns - 1) / tile_columns;
-  return rows > 0 && columns > 0 && (double)(rows * columns) >= least_use * (double)(panels * tile_columns);
+  return rows > 0 && columns > 0 && (double)(rows * columns) >= min_use * (double)(panels * tile_columns);
 }
 
 static double floats_of(const padded_volumes& v) {
   return (double)v.images * v.channels * v.phases() * v.depth.length * v.height.length * v.width.length;
 }
 
-static bool goes_directly(const Convolution& c) {
+// Whether convolve_volumes computes this convolution.
+static bool uses_volume_kernel(const Convolution& c) {
   const volume_shape s = flattened(volume_of(c));
   const padded_volumes v = volumes_forward(s);
-  if (floats_of(v) > most_floats) return false;
-  if (is_image(c) && ((c.groups > 1 && c.channels == c.groups) || s.outputs_of_group() < few_tile_rows)) return false;
-  if (!is_image(c) && c.channels * s.taps() * s.out() > gathered_floats) return true;
+  if (floats_of(v) > max_floats) return false;
+  if (is_image(c) && ((c.groups > 1 && c.channels == c.groups) || s.outputs_of_group() < small_tile_rows)) return false;
+  if (!is_image(c) && c.channels * s.taps() * s.out() > max_gathered_floats) return true;
   return uses_positions(s.height.out(), s.width.out(), v.width.length);
 }
 
 int64_t convolution_scratch(const Convolution* c, int threads) {
-  if (goes_directly(*c)) return volume_scratch_bytes(volume_of(*c), threads);
+  if (uses_volume_kernel(*c)) return volume_scratch_bytes(volume_of(*c), threads);
   return is_image(*c) ? conv2d_scratch_bytes(shape_of_convolution(*c)) * threads : 0;
 }
 
@@ -57,15 +57,15 @@ void convolution(const Convolution* given) {
     lane.store(c.out + (image * c.outputs + output) * pixels + pixel, value);
   };
   const batched_epilogue to(emit, c.outputs);
-  if (goes_directly(c)) convolve_volumes(c.x, c.weight, volume_of(c), c.scratch, to);
+  if (uses_volume_kernel(c)) convolve_volumes(c.x, c.weight, volume_of(c), c.scratch, to);
   else conv2d(c.x, c.weight, shape_of_convolution(c), c.scratch, to);
 }
 
-static bool gradient_goes_directly(const Convolution& c) {
+static bool gradient_uses_volume_kernel(const Convolution& c) {
   const volume_shape s = volume_of(c);
   const padded_volumes v = volumes_backward(s);
-  if (floats_of(v) > most_floats || c.stride_width > most_interleaved) return false;
-  return c.channels * s.taps() * s.out() > gathered_floats ||
+  if (floats_of(v) > max_floats || c.stride_width > max_interleaved_phases) return false;
+  return c.channels * s.taps() * s.out() > max_gathered_floats ||
          uses_positions(c.height / c.stride_height, c.width / c.stride_width, v.width.length);
 }
 
@@ -74,7 +74,7 @@ static int64_t packed_gradient_bytes(const Convolution& c) {
 }
 
 int64_t convolution_input_scratch(const Convolution* c, int threads) {
-  if (!gradient_goes_directly(*c)) return 0;
+  if (!gradient_uses_volume_kernel(*c)) return 0;
   return packed_gradient_bytes(*c) + volume_input_scratch_bytes(volume_of(*c), threads);
 }
 
@@ -91,8 +91,8 @@ void convolution_input(const Convolution* given, const float* grad, float* to_x)
                         batched_epilogue(emit, c.channels));
 }
 
-// The range [low, high) of output columns whose tap lies inside a row of the input.
-static void inside(const Convolution& c, int64_t tap, int64_t* low, int64_t* high) {
+// Find the range [low, high) of output columns whose tap lies inside a row of the input.
+static void columns_inside(const Convolution& c, int64_t tap, int64_t* low, int64_t* high) {
   const int64_t shift = tap * c.dilation_width - c.pad_width;
   *low = ceil_div(-shift, c.stride_width);
   *high = ceil_div(c.width - shift, c.stride_width);
@@ -100,10 +100,10 @@ static void inside(const Convolution& c, int64_t tap, int64_t* low, int64_t* hig
   *high = *high > c.out_width ? c.out_width : *high;
 }
 
-// The dot product of one plane's gradient with the inputs under one tap.
+// Return the dot product of one plane's gradient with the inputs under one tap.
 static float tap_sum(const Convolution& c, const float* x, const float* grad, int64_t ky, int64_t kx) {
   int64_t low, high;
-  inside(c, kx, &low, &high);
+  columns_inside(c, kx, &low, &high);
   accumulator<sum, float> total;
   for (int64_t row = 0; row < c.out_height; ++row) {
     const int64_t y = row * c.stride_height - c.pad_height + ky * c.dilation_height;

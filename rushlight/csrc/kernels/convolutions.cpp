@@ -1,4 +1,4 @@
-// Convolution and its two adjoints for Python: direct kernels, and products over gathered windows if the kernels do not pay.
+// Convolution and its two gradients for Python: direct kernels, or matrix products over gathered windows if that is faster.
 #include <string.h>
 
 #include "arrays.h"
@@ -26,7 +26,8 @@ Columns columns_of(const Convolution& c, int64_t kx) {
   return {low < high ? low : high, high, shift};
 }
 
-// Calls body(row of windows, part of a volume's row or -1, columns) for each tap of a channel and each row of results.
+// For each tap of a channel and each row of results, call body(index of the row in windows, index of the row in the volume or
+// -1, columns).
 template <class F> void each_tap_row(const Convolution& c, int64_t channel, const F& body) {
   const int64_t taps = taps_of(c), rows = c.out_depth * c.out_height;
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -122,7 +123,7 @@ int run_forward(Convolution c) {
 
 // ---- the input's gradient ------------------------------------------------------------------------------------------
 
-int adjoint_by_scattering(const Convolution& c, const float* grad, float* to_x) {
+int input_gradient_by_scattering(const Convolution& c, const float* grad, float* to_x) {
   const Sizes s = sizes_of(c);
   float* windows = windows_of(c);
   if (!windows) return 0;
@@ -140,11 +141,11 @@ int adjoint_by_scattering(const Convolution& c, const float* grad, float* to_x) 
   return 1;
 }
 
-int run_adjoint(Convolution c, const float* grad, float* to_x) {
+int run_input_gradient(Convolution c, const float* grad, float* to_x) {
   const Variant* variant = rushlight_variant();
   const int threads = rushlight_threads_for(work_of(c));
   const int64_t bytes = variant->convolution_input_scratch(&c, threads);
-  if (!bytes) return adjoint_by_scattering(c, grad, to_x);
+  if (!bytes) return input_gradient_by_scattering(c, grad, to_x);
   c.scratch = rushlight_scratch(bytes, PANELS);
   if (!c.scratch) return 0;
   in_parallel(threads, [&](int, int) { variant->convolution_input(&c, grad, to_x); });
@@ -204,7 +205,7 @@ int64_t outputs_along(int64_t size, int64_t kernel, int64_t stride, int64_t pad,
   return room < 0 ? 0 : room / stride + 1;
 }
 
-// Whether the sizes fit together and their products fit into 64 bits.
+// Check that the sizes fit together and that their products fit into 64 bits.
 bool is_convolution(const Convolution& c, int64_t weight_channels, int64_t out_images, int64_t out_channels) {
   return c.channels % c.groups == 0 && c.outputs % c.groups == 0 && weight_channels == c.channels / c.groups &&
          out_images == c.images && out_channels == c.outputs && c.depth * c.height * c.width < 1 << 30 &&
@@ -214,7 +215,7 @@ bool is_convolution(const Convolution& c, int64_t weight_channels, int64_t out_i
          c.out_width == outputs_along(c.width, c.kernel_width, c.stride_width, c.pad_width, c.dilation_width);
 }
 
-// Reads x [N, C, d, h, w], weight [O, C / groups, kd, kh, kw] and out [N, O, od, oh, ow] and checks that they fit together. The
+// Read x [N, C, d, h, w], weight [O, C / groups, kd, kh, kw] and out [N, O, od, oh, ow], and check that they fit together. The
 // caller checks which of them are writable.
 bool read_convolution(PyObject* x, PyObject* weight, PyObject* out, PyObject* geometry, Convolution* c) {
   if (!read_geometry(geometry, c) || !is_volume(x, false) || !is_volume(weight, false) || !is_volume(out, false)) return false;
@@ -231,7 +232,7 @@ bool read_convolution(PyObject* x, PyObject* weight, PyObject* out, PyObject* ge
   return is_convolution(*c, ws[1], os[0], os[1]);
 }
 
-// Reads None, or one value for each of `count` channels.
+// Read a bias: None, or one value for each of `count` channels.
 bool read_bias(PyObject* object, int64_t count, Convolution* c) {
   if (object == Py_None) return true;
   if (!is_plain(object, false, RL_FLOAT32) || PyArray_SIZE((PyArrayObject*)object) != count) return false;
@@ -239,7 +240,7 @@ bool read_bias(PyObject* object, int64_t count, Convolution* c) {
   return true;
 }
 
-bool writes_apart(PyObject* target, PyObject* a, PyObject* b) {
+bool is_disjoint_output(PyObject* target, PyObject* a, PyObject* b) {
   PyArrayObject* out = (PyArrayObject*)target;
   return PyArray_ISWRITEABLE(out) && !overlaps(out, (PyArrayObject*)a) && !overlaps(out, (PyArrayObject*)b);
 }
@@ -247,28 +248,28 @@ bool writes_apart(PyObject* target, PyObject* a, PyObject* b) {
 PyObject* convolution(PyObject*, PyObject* const* a, Py_ssize_t given) {
   Convolution c;
   if (wrong_count("convolution", given, 5)) return nullptr;
-  if (!read_convolution(a[1], a[2], a[0], a[4], &c) || !writes_apart(a[0], a[1], a[2])) return refuse();
+  if (!read_convolution(a[1], a[2], a[0], a[4], &c) || !is_disjoint_output(a[0], a[1], a[2])) return refuse();
   if (!read_bias(a[3], c.outputs, &c)) return refuse();
-  return PyBool_FromLong(without_lock(work_of(c), [&] { return run_forward(c); }));
+  return PyBool_FromLong(without_gil(work_of(c), [&] { return run_forward(c); }));
 }
 
 PyObject* convolution_input(PyObject*, PyObject* const* a, Py_ssize_t given) {
   Convolution c;
   if (wrong_count("convolution_input", given, 5)) return nullptr;
-  if (!read_convolution(a[0], a[2], a[1], a[4], &c) || !writes_apart(a[0], a[1], a[2])) return refuse();
+  if (!read_convolution(a[0], a[2], a[1], a[4], &c) || !is_disjoint_output(a[0], a[1], a[2])) return refuse();
   if (!read_bias(a[3], c.channels, &c)) return refuse();
   const float* grad = c.out;
   float* to_x = (float*)PyArray_DATA((PyArrayObject*)a[0]);
-  return PyBool_FromLong(without_lock(work_of(c), [&] { return run_adjoint(c, grad, to_x); }));
+  return PyBool_FromLong(without_gil(work_of(c), [&] { return run_input_gradient(c, grad, to_x); }));
 }
 
 PyObject* convolution_weight(PyObject*, PyObject* const* a, Py_ssize_t given) {
   Convolution c;
   if (wrong_count("convolution_weight", given, 4)) return nullptr;
-  if (!read_convolution(a[1], a[0], a[2], a[3], &c) || !writes_apart(a[0], a[1], a[2])) return refuse();
+  if (!read_convolution(a[1], a[0], a[2], a[3], &c) || !is_disjoint_output(a[0], a[1], a[2])) return refuse();
   const float* grad = c.out;
   float* to_weight = (float*)PyArray_DATA((PyArrayObject*)a[0]);
-  return PyBool_FromLong(without_lock(work_of(c), [&] { return weight_gradient(c, grad, to_weight); }));
+  return PyBool_FromLong(without_gil(work_of(c), [&] { return weight_gradient(c, grad, to_weight); }));
 }
 
 }  // namespace

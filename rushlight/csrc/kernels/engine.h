@@ -1,4 +1,5 @@
-// Declarations that the files of the engine share: everything above the kernels of one instruction set. Compiled once.
+// Declarations shared by the files of the engine, which runs the kernels of the chosen instruction set. The engine is compiled
+// once.
 #pragma once
 
 #ifdef _OPENMP
@@ -13,19 +14,19 @@
 struct Operand {
   char* data;
   int dtype;
-  int64_t strides[RL_MOST_DIMENSIONS];
+  int64_t strides[RL_MAX_DIMENSIONS];
 };
 
 // out = code(inputs...) over all indices; broadcast dimensions of inputs have stride 0. The operator is computed in the
 // type `dtype`, into which inputs are converted, and the result into out's type.
 struct Loop {
   int code, dtype, rank, inputs;
-  int64_t sizes[RL_MOST_DIMENSIONS];
-  Operand out, in[RL_MOST_INPUTS];
-  double parameters[RL_MOST_PARAMETERS];
+  int64_t sizes[RL_MAX_DIMENSIONS];
+  Operand out, in[RL_MAX_INPUTS];
+  double parameters[RL_MAX_PARAMETERS];
 };
 
-constexpr int COPY = -1;  // a loop that only converts
+constexpr int COPY = -1;  // the code of a loop that only converts
 
 // The functions return 1 when done. They return 0, having done nothing, if there is no kernel.
 int rushlight_run_loop(const Loop* loop);
@@ -40,7 +41,7 @@ int rushlight_get_threads();
 
 constexpr int64_t item_size[RL_DTYPE_COUNT] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
 
-// Calls body(thread, threads) on each of `threads` threads.
+// Call body(thread, threads) on each of `threads` threads.
 template <class F> inline void in_parallel(int threads, const F& body) {
 #ifdef _OPENMP
   if (threads > 1) {
@@ -51,12 +52,12 @@ template <class F> inline void in_parallel(int threads, const F& body) {
   body(0, 1);
 }
 
-// At least `bytes` of memory, aligned to 64, valid until this thread asks again for the same use; NULL if memory is short.
-// Products take PANELS for themselves.
+// Return at least `bytes` of memory, aligned to 64; NULL if memory is short. It stays valid until this thread's next request
+// for the same use. Matrix products use PANELS.
 enum ScratchUse { PANELS, BUFFERS, SCRATCH_COUNT };
 void* rushlight_scratch(int64_t bytes, ScratchUse use);
 
-// The part of `count` that a thread takes, in multiples of `unit`.
+// The share of `count` that a thread takes, in multiples of `unit`.
 struct Part {
   int64_t first, last;
 };
@@ -70,8 +71,8 @@ int rushlight_run_product(Product* product);  // the function sets `scratch` its
 int rushlight_matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_row, int64_t a_column, const float* b,
                      int64_t b_row, int64_t b_column, const float* bias, float* c);
 
-// out[outer, inner] of in[outer, count, inner], contiguous; out's type is that of reduced_dtype. `mean`, for
-// REDUCE_DEVIATION and REDUCE_OFFSET, is laid out like out.
+// Reduce in[outer, count, inner] to out[outer, inner], both contiguous; out's type is reduced_dtype. REDUCE_DEVIATION and
+// REDUCE_OFFSET also read `mean`, which has the layout of out.
 int rushlight_reduce(Reduction operation, int dtype, const void* in, int64_t outer, int64_t count, int64_t inner,
                      void* out, const void* mean);
 int rushlight_reduced_dtype(Reduction operation, int dtype);

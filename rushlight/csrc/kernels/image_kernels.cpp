@@ -8,7 +8,7 @@ namespace rl {
 
 // ---- max pooling ---------------------------------------------------------------------------------------------------
 
-// The range [low, high) of window rows or columns that lie inside the input, for one output.
+// For one output, the range [low, high) of window rows or columns that lie inside the input.
 struct window_range {
   int64_t low, high;
 };
@@ -18,7 +18,8 @@ static window_range inside_of(int64_t start, int64_t size, int64_t kernel, int64
   return {low, high < kernel ? high : kernel};
 }
 
-// Outputs from `column` on, one in each lane; all of them have `columns` of the window inside.
+// Compute the outputs from `column` on, one in each lane. The columns of their windows that lie inside are the same for all
+// lanes.
 template <class Lane>
 static RL_INLINE void pool_lanes(Lane lane, const Pooling& o, const float* x, int64_t y, window_range rows,
                                  window_range columns, int64_t column, float* out, int64_t* places) {

@@ -21,7 +21,7 @@ int64_t size_at(PyObject* array, int from_end) {
 int64_t size_of(PyObject* array) { return PyArray_SIZE((PyArrayObject*)array); }
 float* floats_of(PyObject* array) { return (float*)PyArray_DATA((PyArrayObject*)array); }
 
-// Whether all sizes are positive and their product is the array's size.
+// Whether the sizes are positive and their product is the array's size.
 bool fills(PyObject* array, std::initializer_list<int64_t> sizes) {
   int64_t rest = size_of(array);
   for (const int64_t size : sizes) {
@@ -33,7 +33,7 @@ bool fills(PyObject* array, std::initializer_list<int64_t> sizes) {
 
 // ---- pooling -------------------------------------------------------------------------------------------------------
 
-// Every window must overlap the input: a maximum over padding alone is undefined.
+// Check that every window overlaps the input: a maximum over padding alone is undefined.
 bool windows_fit(int64_t size, int64_t outputs, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation) {
   if (kernel < 1 || stride < 1 || dilation < 1 || pad < 0 || size < 1 || outputs < 1) return false;
   if (kernel > 1 << 20 || stride > 1 << 20 || dilation > 1 << 20 || pad > 1 << 20) return false;
@@ -56,7 +56,7 @@ PyObject* max_pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
       overlaps((PyArrayObject*)a[0], (PyArrayObject*)a[2]) || overlaps((PyArrayObject*)a[1], (PyArrayObject*)a[2]))
     Py_RETURN_FALSE;
   const int64_t work = size_of(a[0]) * o.kernel_height * o.kernel_width;
-  return PyBool_FromLong(without_lock(work, [&] {
+  return PyBool_FromLong(without_gil(work, [&] {
     in_parallel(rushlight_threads_for(work), [&](int thread, int threads) {
       const Part part = part_of(o.planes, thread, threads);
       rushlight_variant()->max_pool(&o, part.first, part.last);
@@ -65,7 +65,7 @@ PyObject* max_pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
   }));
 }
 
-// A scatter-add of planes of gradients to the positions of their maxima.
+// Add the gradients of planes at the positions of their maxima.
 struct Scattered {
   const void* grad;
   const int64_t* places;
@@ -103,7 +103,7 @@ PyObject* max_pool_backward(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const Scattered s = {PyArray_DATA((PyArrayObject*)a[1]), (const int64_t*)PyArray_DATA((PyArrayObject*)a[2]),
                        PyArray_DATA((PyArrayObject*)a[0]), g[0], g[1], g[2], g[3]};
   return PyBool_FromLong(
-      without_lock(size_of(a[0]), [&] { return is_double ? scatter_planes<double>(s) : scatter_planes<float>(s); }));
+      without_gil(size_of(a[0]), [&] { return is_double ? scatter_planes<double>(s) : scatter_planes<float>(s); }));
 }
 
 // adaptive_pool(kind, out, places, x, geometry)
@@ -128,7 +128,7 @@ PyObject* adaptive_pool(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const int threads = rushlight_threads_for(work);
   char* scratch = (char*)rushlight_scratch(each * threads, BUFFERS);
   if (!scratch) Py_RETURN_FALSE;
-  return PyBool_FromLong(without_lock(work, [&] {
+  return PyBool_FromLong(without_gil(work, [&] {
     in_parallel(threads, [&](int thread, int count) {
       const Part part = part_of(o.planes * (forward ? o.out_height : o.height), thread, count);
       rushlight_variant()->adaptive_pool(&o, scratch + thread * each, part.first, part.last);
@@ -154,7 +154,7 @@ bool is_per_channel(PyObject* object, const Channels& c, bool written) {
 
 template <class F> PyObject* over(int64_t count, const Channels& c, const F& body) {
   const int64_t work = c.images * c.channels * c.count;
-  return PyBool_FromLong(without_lock(work, [&] {
+  return PyBool_FromLong(without_gil(work, [&] {
     in_parallel(rushlight_threads_for(work), [&](int thread, int threads) {
       const Part part = part_of(count, thread, threads);
       body(part.first, part.last);

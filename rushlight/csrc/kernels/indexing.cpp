@@ -1,12 +1,12 @@
-// Taking, gathering and scattering by indices. Every index is checked. On a wrong index a function fails, possibly after
-// writing to its result; the caller then finds the wrong index, raises the error and drops the result.
+// Taking, gathering and scattering by indices. Every index is checked. If an index is out of range, the function returns False,
+// possibly after writing to its result; then the caller finds the index, raises the error and drops the result.
 #include <string.h>
 
 #include "arrays.h"
 
 namespace {
 
-// Copies rows of `bytes` from a table of `size` rows by index; every index is checked first.
+// Copy rows of `bytes` bytes from a table of `size` rows by index; every index is checked first.
 struct Taking {
   const char* table;
   const int64_t* index;
@@ -41,7 +41,7 @@ int run_take(const Taking& t) {
   return 1;
 }
 
-// Whether an array can be viewed as [outer, size, inner] for take and similar functions.
+// Check that an array can be viewed as [outer, size, inner], split at an axis, and return these sizes.
 bool as_table(PyObject* object, bool written, int64_t axis, int64_t* outer, int64_t* size, int64_t* inner) {
   int dtype;
   if (!is_operand(object, written, &dtype) || !is_plain(object, written, dtype)) return false;
@@ -67,12 +67,12 @@ PyObject* take(PyObject*, PyObject* const* a, Py_ssize_t given) {
     Py_RETURN_FALSE;
   const Taking t = {(const char*)PyArray_DATA(table), (const int64_t*)PyArray_DATA(index), (char*)PyArray_DATA(out), outer,
                     size, count, inner * item_size[dtype]};
-  return PyBool_FromLong(without_lock(PyArray_SIZE(out), [&] { return run_take(t); }));
+  return PyBool_FromLong(without_gil(PyArray_SIZE(out), [&] { return run_take(t); }));
 }
 
-// ---- sums of rows at indices ---------------------------------------------------------------------------------------
+// ---- adding rows at indices ----------------------------------------------------------------------------------------
 
-// Each thread adds to its own rows of the result, in index order.
+// Add rows[i] to out[index[i]]. Each thread owns a range of the result's rows, and adds in index order.
 template <class T> int add_rows(const T* rows, const int64_t* index, int64_t count, T* out, int64_t size, int64_t width) {
   if (!all_inside(index, count, size)) return 0;
   in_parallel(rushlight_threads_for(count * width), [&](int thread, int threads) {
@@ -100,7 +100,7 @@ PyObject* add_at(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const void* from = PyArray_DATA(rows);
   void* to = PyArray_DATA(out);
   const int64_t* places = (const int64_t*)PyArray_DATA(index);
-  return PyBool_FromLong(without_lock(count * width, [&] {
+  return PyBool_FromLong(without_gil(count * width, [&] {
     switch (dtype) {
       case RL_FLOAT32: return add_rows((const float*)from, places, count, (float*)to, size, width);
       case RL_FLOAT64: return add_rows((const double*)from, places, count, (double*)to, size, width);
@@ -112,18 +112,18 @@ PyObject* add_at(PyObject*, PyObject* const* a, Py_ssize_t given) {
 
 // ---- one index for each element ------------------------------------------------------------------------------------
 
-// A loop over `index` that visits one element of `table` for each, at the index along `axis` and the loop's own position
-// elsewhere. Strides in bytes.
+// A loop over `index`. Each step visits the element of `table` whose position is that of the step, except along `axis`, where
+// it is the index's value. Strides are in bytes.
 struct Walk {
   int rank, axis;
-  int64_t sizes[RL_MOST_DIMENSIONS], table_strides[RL_MOST_DIMENSIONS];
+  int64_t sizes[RL_MAX_DIMENSIONS], table_strides[RL_MAX_DIMENSIONS];
   int64_t limit;  // the table's size along the axis
   char* table;
   const int64_t* index;
-  char* other;  // contiguous, laid out like the index
+  char* other;  // contiguous, with the shape of the index
 };
 
-// Calls body(table element, other element) for rows [first, last) of the loop; false on a wrong index.
+// Call body(table element, other element) for rows [first, last) of the loop; return false if an index is out of range.
 template <class T, class F> bool walk_rows(const Walk& w, int64_t first, int64_t last, const F& body) {
   const int64_t width = w.sizes[w.rank - 1], along = w.table_strides[w.axis];
   const int64_t step = w.axis == w.rank - 1 ? 0 : w.table_strides[w.rank - 1];
@@ -144,7 +144,7 @@ template <class T, class F> bool walk_rows(const Walk& w, int64_t first, int64_t
   return true;
 }
 
-// Rows are shared among threads. If several rows may write to one element, one thread takes all rows.
+// Run a loop with its rows divided among threads. If several rows may write to one element, one thread takes all rows.
 template <class T, class F> int walk(const Walk& w, bool shared_rows, const F& body) {
   int64_t rows = 1;
   for (int d = 0; d + 1 < w.rank; ++d) rows *= w.sizes[d];
@@ -210,7 +210,7 @@ PyObject* along(PyObject*, PyObject* const* a, Py_ssize_t given) {
   int dtype;
   if (kind < GATHER || kind > SCATTER_ADD) return PyErr_Format(PyExc_ValueError, "along: no kind %lld", (long long)kind);
   if (!read_walk(a[1], a[2], a[3], axis, kind != GATHER, &w, &dtype)) Py_RETURN_FALSE;
-  return PyBool_FromLong(without_lock(PyArray_SIZE((PyArrayObject*)a[2]), [&] { return run_walk(w, (int)kind, dtype); }));
+  return PyBool_FromLong(without_gil(PyArray_SIZE((PyArrayObject*)a[2]), [&] { return run_walk(w, (int)kind, dtype); }));
 }
 
 }  // namespace

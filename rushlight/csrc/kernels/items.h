@@ -1,4 +1,4 @@
-// Items of operands: converting contiguous runs, and gathering and scattering by strides.
+// Blocks of elements: conversion between types, and gathering and scattering by strides.
 #pragma once
 
 #include <string.h>

@@ -17,11 +17,14 @@ typedef enum {
     RL_DTYPE_COUNT
 } RlDtype;
 
-/* Pointwise operators: name, number of inputs, class. Classes say for what they are computed, and what they give:
+/* Pointwise operators: name, number of inputs, class. The class says for which types the operator is computed, and the result's
+   type if it differs:
+
      FLOAT32     float32                                   FLOATING    float32 and float64
-     NUMBER      those, int32 and int64                    INTEGER     int32 and int64, bool
-     COMPARISON  NUMBER, gives bool                        PREDICATE   FLOATING, gives bool
-     LOGICAL     bool, gives bool                          SELECT      NUMBER behind a first input of bool
+     NUMBER      FLOATING, int32 and int64                 INTEGER     int32, int64 and bool
+     COMPARISON  NUMBER, returns bool                      PREDICATE   FLOATING, returns bool
+     LOGICAL     bool, returns bool                        SELECT      NUMBER; the first input is bool
+
    16-bit floats are computed as float32, smaller integers as int32. Parameters, p below, are doubles. */
 #define RL_POINTWISE(X)                                                                                              \
     X(positive, 1, NUMBER) X(neg, 1, NUMBER) X(abs, 1, NUMBER) X(sign, 1, NUMBER) X(relu, 1, NUMBER)                 \
@@ -55,10 +58,10 @@ typedef enum {
         RL_POINTWISE_COUNT
 } RlPointwise;
 
-enum { RL_MOST_INPUTS = 3, RL_MOST_PARAMETERS = 2, RL_MOST_DIMENSIONS = 32 };
+enum { RL_MAX_INPUTS = 3, RL_MAX_PARAMETERS = 2, RL_MAX_DIMENSIONS = 32 };
 
-/* Optimizers: name, state tensors, scalars, class. SPANS work element by element, of float32 or float64 all alike; MATRICES
-   take parameters row-major and as a whole. The option structs below document the states and scalars. */
+/* Optimizers: name, option struct, state tensors, scalars, class. SPANS are elementwise and can be split anywhere; MATRICES
+   need whole row-major parameters. The option structs below document the states and scalars. */
 #define RL_OPTIMIZERS(X)                                                                                             \
     X(sgd, RlSgd, 1, 1, SPANS) X(adam, RlAdam, 3, 1, SPANS) X(rmsprop, RlRmsprop, 3, 1, SPANS)                       \
     X(adagrad, RlAdagrad, 1, 1, SPANS) X(adadelta, RlAdadelta, 2, 1, SPANS) X(adamax, RlAdamax, 2, 1, SPANS)         \
@@ -72,23 +75,23 @@ typedef enum {
         RL_OPTIMIZER_COUNT
 } RlOptimizer;
 
-enum { RL_MOST_STATES = 3, RL_MOST_SCALARS = 3 };
+enum { RL_MAX_STATES = 3, RL_MAX_SCALARS = 3 };
 
-/* One parameter of an optimizer, with its gradient and its state: all of one dtype and laid out alike. States that an option
-   does not need are NULL. The parameter, its states and its scalars are written to. */
+/* One parameter of an optimizer, with its gradient and its states, all of the same dtype and layout. States that the options do
+   not need are NULL. An optimizer step writes to the parameter, its states and its scalars. */
 typedef struct {
     void *parameter;
     const void *gradient;
-    void *states[RL_MOST_STATES];
+    void *states[RL_MAX_STATES];
     int dtype;
     int64_t count, rows, columns; /* elements; the last two dimensions, or 0 if there are fewer (MATRICES) */
-    double scalars[RL_MOST_SCALARS]; /* the first is the number of steps so far */
+    double scalars[RL_MAX_SCALARS]; /* the first is the number of steps so far */
 } RlParameter;
 
 /* The options of each optimizer, as in rushlight.optim; flags are 0 or 1. */
 typedef struct {
     double lr, momentum, dampening, weight_decay, nesterov, maximize;
-/* momentum_buffer, which is uninitialised while the number of steps is 0; this optimizer does not advance that number. */
+/* state: momentum_buffer, uninitialised while the number of steps is 0; SGD does not advance that number */
 } RlSgd;
 
 typedef struct {
@@ -128,21 +131,20 @@ typedef struct {
 } RlRprop; /* prev, step_size */
 
 typedef struct {
-    double lr, beta2_decay, eps, least_scale, threshold, weight_decay, maximize;
+    double lr, beta2_decay, eps, min_scale, threshold, weight_decay, maximize;
 } RlAdafactor; /* variance, or row_var and col_var; eps NaN stands for the dtype's own */
 
 typedef struct {
     uint32_t version; /* RUSHLIGHT_KERNELS_VERSION; check it before anything else */
     const char *instructions; /* "baseline", "avx2" or "avx512": the set chosen for this processor */
 
-    /* out[i] = code(inputs[0][i], ...), contiguous, i < count. Inputs are of `dtype` (but the first one of `where`, which
-       is bool), and so is out, unless the class gives bool. Bit i of `scalars` says that inputs[i] is a single element.
-       `parameters` may be NULL where the operator has none. out may be one of the inputs. */
+    /* out[i] = code(inputs[0][i], ...), contiguous, i < count. Inputs and out have type `dtype`, except that the first input of
+       `where` is bool, and out is bool if the class says so. If bit i of `scalars` is set, inputs[i] is a single element.
+       `parameters` may be NULL if the operator has none. out may be one of the inputs. */
     int (*pointwise)(int code, int dtype, const void *const *inputs, unsigned scalars, void *out, int64_t count,
                      const double *parameters);
 
-    /* One step of an optimizer over a list of parameters, none of which shares memory with another; `options` is the struct of
-       that optimizer. */
+    /* One step of an optimizer over a list of parameters that share no memory; `options` is the struct of that optimizer. */
     int (*optimizer)(int code, const double *options, RlParameter *parameters, int64_t count);
 
     /* The number of threads of every kernel, at least 1. */

@@ -20,7 +20,7 @@ bool labels_exist(const Rows& r) {
   return exist;
 }
 
-// False, perhaps with an exception set, if labels and weights do not fit the rows of `values`.
+// Read and check labels and weights. Return false, perhaps with an exception set, if they do not fit the rows of `values`.
 bool read_rows(PyObject* values, bool written, PyObject* labels, PyObject* weights, PyObject* ignored, Rows* r) {
   if (!is_plain(values, written, RL_FLOAT32) || PyArray_NDIM((PyArrayObject*)values) != 2) return false;
   r->count = PyArray_DIM((PyArrayObject*)values, 0);
@@ -72,7 +72,7 @@ PyObject* nll_loss_backward(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (size != 1 && size != r.count) Py_RETURN_FALSE;
   const float* grad = (const float*)PyArray_DATA((PyArrayObject*)a[4]);
   float* out = (float*)PyArray_DATA((PyArrayObject*)a[0]);
-  return PyBool_FromLong(without_lock(r.count * r.classes, [&] {
+  return PyBool_FromLong(without_gil(r.count * r.classes, [&] {
     in_parallel(rushlight_threads_for(r.count * r.classes), [&](int thread, int threads) {
       const Part part = part_of(r.count, thread, threads);
       memset(out + part.first * r.classes, 0, (part.last - part.first) * r.classes * sizeof(float));

@@ -1,6 +1,6 @@
-// The extension module rushlight._kernels: the native CPU kernels over NumPy arrays, and the table for C.
+// The extension module rushlight._kernels: the native CPU kernels over NumPy arrays, and their table for C.
 //
-// Every function checks its arguments and returns False, having done nothing, for arrays that no kernel takes.
+// Every function checks its arguments. If no kernel supports them, it returns False and has done nothing.
 #define RUSHLIGHT_IMPORTS_NUMPY
 #include "arrays.h"
 

@@ -6,7 +6,7 @@
 
 namespace rl {
 
-// Calls body(lane, index) over [first, last); the body reads and writes arrays by index.
+// Call body(lane, index) over [first, last); the body reads and writes arrays by index.
 template <class F> RL_INLINE void each_index(int64_t first, int64_t last, const F& body) {
   int64_t i = first;
   for (; i + lanes <= last; i += lanes) body(vector_lane{}, i);
@@ -15,9 +15,9 @@ template <class F> RL_INLINE void each_index(int64_t first, int64_t last, const 
 
 static double power(double base, double exponent) { return __builtin_pow(base, exponent); }
 
-// A parameter's memory and its effective gradient: negated for `maximize`, plus weight decay.
+// A parameter's arrays. slope() is the effective gradient: negated for `maximize`, plus weight decay.
 template <class T> struct Arrays {
-  T *parameter, *states[RL_MOST_STATES];
+  T *parameter, *states[RL_MAX_STATES];
   const T* gradient;
   T direction, decay;
 
@@ -49,8 +49,8 @@ template <class T> void step(const RlSgd& o, const RlParameter& given, int64_t f
   });
 }
 
-// The first part of Adam and its variants: weight decay shrinks the parameter or is added to the gradient; then both moments
-// move.
+// The common part of Adam and its variants. Weight decay either shrinks the parameter or is added to the gradient; then both
+// moments are updated.
 template <class T> struct Moments {
   Arrays<T> a;
   T shrink, weight, beta2, rest2;
@@ -60,7 +60,7 @@ template <class T> struct Moments {
         shrink(o.decoupled_weight_decay != 0 ? (T)(1 - o.lr * o.weight_decay) : (T)1), weight((T)(1 - o.beta1)),
         beta2((T)o.beta2), rest2((T)(1 - o.beta2)) {}
 
-  // result(parameter, gradient, mean, square) is the parameter's new value.
+  // Update the moments, and set the parameter to result(parameter, gradient, mean, square).
   template <class L, class F> RL_INLINE void move(L lane, int64_t i, const F& result) const {
     auto p = lane.load(a.parameter + i) * shrink, g = a.slope(lane, i, p);
     auto m = lane.load(a.states[0] + i), v = lane.load(a.states[1] + i) * beta2 + g * g * rest2;
@@ -71,7 +71,7 @@ template <class T> struct Moments {
   }
 };
 
-// Roots and divisions are slower than memory, so this formula uses one of each.
+// Roots and divisions are slower than memory, so the formula is arranged to use one of each.
 template <class T> void step(const RlAdam& o, const RlParameter& given, int64_t first, int64_t last) {
   const Moments<T> moments(o, given);
   T* largest = (T*)given.states[2];
@@ -219,7 +219,7 @@ template <class T> void step(const RlRprop& o, const RlParameter& given, int64_t
   });
 }
 
-// flatten inlines the formulas. Otherwise each vector would cost a call that reloads the captured values from memory.
+// flatten inlines the formulas. Otherwise each vector would cost a call, which reloads the captured values from memory.
 template <class O>
 __attribute__((flatten)) void step_of(const void* options, const RlParameter& parameter, int64_t first, int64_t last) {
   if (parameter.dtype == RL_FLOAT64) step<double>(*(const O*)options, parameter, first, last);

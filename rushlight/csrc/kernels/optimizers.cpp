@@ -3,7 +3,7 @@
 
 namespace {
 
-// One thread's share of all elements, parameter by parameter.
+// Update one thread's share of all elements, parameter by parameter.
 void step_of_thread(int code, const double* options, const RlParameter* parameters, int64_t count, Part part) {
   int64_t start = 0;
   for (int64_t i = 0; i < count; start += parameters[i++].count) {
@@ -13,7 +13,7 @@ void step_of_thread(int code, const double* options, const RlParameter* paramete
   }
 }
 
-// Whole parameters: each goes to the next free thread.
+// Update whole parameters: each goes to the next free thread.
 int step_of_matrices(const double* options, const RlParameter* parameters, int64_t count, int threads) {
   int64_t widest = 0, next = 0;
   for (int64_t i = 0; i < count; ++i)
@@ -29,7 +29,7 @@ int step_of_matrices(const double* options, const RlParameter* parameters, int64
   return 1;
 }
 
-// ASGD's learning rate and averaging weight after step number `step`, rounded as float32 tensors would.
+// Compute ASGD's learning rate and averaging weight after step number `step`, rounded as float32 tensors would.
 void advance_asgd(const RlAsgd& o, double step, double* scalars) {
   const double late = step - o.t0;
   scalars[1] = o.lr / __builtin_pow(1 + o.lambd * o.lr * step, o.alpha);

@@ -1,4 +1,4 @@
-// Pointwise operators and copies for Python. In: arrays and numbers. Out: whether a kernel did the work.
+// Pointwise operators and copies for Python. A function takes arrays and numbers, and returns whether a kernel did the work.
 #include "arrays.h"
 
 namespace {
@@ -11,7 +11,7 @@ constexpr int inputs_of[RL_POINTWISE_COUNT] = {
 
 bool is_integer_dtype(int dtype) { return dtype >= RL_UINT8 && dtype <= RL_INT64; }
 
-// Stores a Python number as an element of the type in which the operator computes. False if it does not fit exactly.
+// Store a Python number as an element of the type in which the operator computes. Return false if it does not fit exactly.
 bool read_number(PyObject* object, int dtype, double* storage, Operand* operand) {
   operand->data = (char*)storage;
   if (PyFloat_Check(object)) {
@@ -50,7 +50,8 @@ bool read_output(PyObject* object, Loop* loop) {
   return true;
 }
 
-// Reads an array broadcast to the loop's sizes. False if it does not fit, or overlaps the output other than element by element.
+// Read an array, broadcast to the loop's sizes. Return false if it does not fit, or if it overlaps the output in another
+// layout.
 bool read_array(PyObject* object, PyArrayObject* out, const Loop* loop, Operand* operand) {
   if (!is_operand(object, false, &operand->dtype)) return false;
   PyArrayObject* array = (PyArrayObject*)object;
@@ -68,7 +69,7 @@ bool read_array(PyObject* object, PyArrayObject* out, const Loop* loop, Operand*
 bool read_input(PyObject* object, PyArrayObject* out, const Loop* loop, double* storage, Operand* operand) {
   if (PyArray_Check(object)) {
     if (!read_array(object, out, loop, operand)) return false;
-    // Small integers are computed in int32, so operands of other integer types would have to wrap around first.
+    // Small integers are computed as int32, so operands of other integer types would have to wrap around first: not supported.
     return loop->dtype == operand->dtype || !is_integer_dtype(loop->dtype) || item_size[loop->dtype] >= 4;
   }
   for (int d = 0; d < loop->rank; ++d) operand->strides[d] = 0;
@@ -82,7 +83,7 @@ int64_t count_of(const Loop* loop) {
 }
 
 PyObject* run(const Loop* loop) {
-  return PyBool_FromLong(without_lock(count_of(loop), [&] { return rushlight_run_loop(loop); }));
+  return PyBool_FromLong(without_gil(count_of(loop), [&] { return rushlight_run_loop(loop); }));
 }
 
 PyObject* pointwise(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
@@ -96,18 +97,18 @@ PyObject* pointwise(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
   loop.dtype = (int)dtype;
   loop.inputs = inputs_of[code];
   const Py_ssize_t parameters = count - 3 - loop.inputs;
-  if (parameters < 0 || parameters > RL_MOST_PARAMETERS)
+  if (parameters < 0 || parameters > RL_MAX_PARAMETERS)
     return PyErr_Format(PyExc_TypeError, "pointwise: expected %d inputs and at most %d parameters", loop.inputs,
-                        (int)RL_MOST_PARAMETERS);
+                        (int)RL_MAX_PARAMETERS);
   if (!read_output(arguments[2], &loop)) Py_RETURN_FALSE;
   PyArrayObject* out = (PyArrayObject*)arguments[2];
-  double numbers[RL_MOST_INPUTS];
+  double numbers[RL_MAX_INPUTS];
   for (int k = 0; k < loop.inputs; ++k)
     if (!read_input(arguments[3 + k], out, &loop, &numbers[k], &loop.in[k])) {
       if (PyErr_Occurred()) return nullptr;
       Py_RETURN_FALSE;
     }
-  for (int i = 0; i < RL_MOST_PARAMETERS; ++i) {
+  for (int i = 0; i < RL_MAX_PARAMETERS; ++i) {
     loop.parameters[i] = i < parameters ? PyFloat_AsDouble(arguments[3 + loop.inputs + i]) : 0.0;
     if (loop.parameters[i] == -1.0 && PyErr_Occurred()) return nullptr;
   }

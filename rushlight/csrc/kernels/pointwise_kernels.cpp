@@ -7,9 +7,9 @@
 namespace rl {
 
 template <class T> struct parameters_of {
-  T p[RL_MOST_PARAMETERS];
+  T p[RL_MAX_PARAMETERS];
   RL_INLINE explicit parameters_of(const double* given) {
-    for (int i = 0; i < RL_MOST_PARAMETERS; ++i) p[i] = given ? (T)given[i] : (T)0;
+    for (int i = 0; i < RL_MAX_PARAMETERS; ++i) p[i] = given ? (T)given[i] : (T)0;
   }
 };
 
@@ -104,7 +104,7 @@ RL_BINARY(tanh_backward, a*(one - b * b))
 RL_TERNARY(addcmul, a + p.p[0] * b * c)
 RL_TERNARY(addcdiv, a + p.p[0] * b / c)
 
-// For weights below 0.5 counts from the start, else from the end, so that a weight of 1 gives the end exactly.
+// Weights below 0.5 count from the start, others from the end, so that a weight of 1 returns the end exactly.
 RL_BINARY(lerp, p.p[0] < (T)0.5 ? a + p.p[0] * (b - a) : b - (b - a) * ((T)1 - p.p[0]))
 
 // a is the gradient, b is x.

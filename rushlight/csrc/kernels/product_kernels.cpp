@@ -1,13 +1,13 @@
-// Matrix products, float32, over the register tiles of the header library. Run by all threads of a parallel region.
+// Matrix products, float32, on the tiles of gemm.h. All threads of a parallel region run them.
 #include <rushlight/gemm.h>
 
 #include "variant.h"
 
 namespace rl {
 
-// Whether to compute the transposed product. It decides which operand is packed into panels, at the cost of the operand's size.
-// Few rows are better taken as columns of the transposed product, so that the larger operand is read once, in place; but not if
-// its columns would be strided in memory.
+// Whether to compute the transposed product instead. That packs the other operand into panels, which costs time in proportion
+// to its size. With few rows of A, it is better to pack A and to read the larger B once, in place, unless B's columns would be
+// strided in memory.
 static bool transposes(const Product& p) {
   return p.rows >= 8 && 4 * p.rows <= p.columns && p.depth >= 64 && p.b_column != 1;
 }
@@ -17,21 +17,21 @@ int64_t product_scratch(const Product* p) { return (bgemm_scratch_bytes(p->depth
 template <class E> static void multiply(const Product& p, const E& emit) {
   const matrices<float> a = {p.a, p.a_batch, p.a_row, p.a_column}, b = {p.b, p.b_batch, p.b_row, p.b_column};
   if (!transposes(p)) return bgemm(p.rows, p.batches, a, b, p.columns, p.depth, p.scratch, batched_epilogue(emit, p.rows));
-  const auto turned = [&](auto lane, long batch, long column, long row, auto value) {
+  const auto transposed = [&](auto lane, long batch, long column, long row, auto value) {
     constexpr int count = decltype(lane)::size;
     float values[count];
     lane.store(values, value);
     for (int i = 0; i < count; ++i) emit(scalar_lane{}, batch, row + i, column, values[i]);
   };
   bgemm(p.columns, p.batches, matrices<float>{b.data, b.batch, b.column, b.row},
-        matrices<float>{a.data, a.batch, a.column, a.row}, p.rows, p.depth, p.scratch, batched_epilogue(turned, p.columns));
+        matrices<float>{a.data, a.batch, a.column, a.row}, p.rows, p.depth, p.scratch, batched_epilogue(transposed, p.columns));
 }
 
-// ---- few rows: memory-bound, and nothing is packed ---------------------------------------------------------------
+// ---- few rows: memory-bound, so nothing is packed ------------------------------------------------------------------
 
-constexpr int few_rows = 4;
+constexpr int max_few_rows = 4;
 
-// c[r][0..width) for r < Rows, as sums of rows of B.
+// Compute c[r][0..width) for r < Rows, as sums of rows of B.
 template <int Rows, class E>
 static void stream_rows(const Product& p, long batch, long row, long column, const E& emit) {
   constexpr int vectors = 4;
@@ -47,7 +47,7 @@ static void stream_rows(const Product& p, long batch, long row, long column, con
     RL_UNROLL for (int j = 0; j < vectors; ++j) emit(vector_lane{}, batch, row + r, column + j * lanes, sum[r][j]);
 }
 
-// c[r][column] for r < Rows, as dot products of rows of A with one contiguous column of B.
+// Compute c[r][column] for r < Rows, as dot products of rows of A with one contiguous column of B.
 template <int Rows, class E>
 static void dot_rows(const Product& p, long batch, long row, long column, const E& emit) {
   const float *a = p.a + batch * p.a_batch + row * p.a_row, *b = p.b + batch * p.b_batch + column * p.b_column;
@@ -70,7 +70,7 @@ static void dot_rows(const Product& p, long batch, long row, long column, const 
   }
 }
 
-template <int Rows, class E> static void few(const Product& p, long batch, long row, const E& emit) {
+template <int Rows, class E> static void multiply_few_rows(const Product& p, long batch, long row, const E& emit) {
   if (p.b_row == 1 && p.a_column == 1) {
 #pragma omp for schedule(static) nowait
     for (long column = 0; column < p.columns; ++column) dot_rows<Rows>(p, batch, row, column, emit);
@@ -91,16 +91,16 @@ template <int Rows, class E> static void few(const Product& p, long batch, long 
 }
 
 static bool has_few_rows(const Product& p) {
-  return p.rows <= few_rows && (p.b_column == 1 || (p.b_row == 1 && p.a_column == 1));
+  return p.rows <= max_few_rows && (p.b_column == 1 || (p.b_row == 1 && p.a_column == 1));
 }
 
 template <class E> static void multiply_few(const Product& p, const E& emit) {
   for (long batch = 0; batch < p.batches; ++batch)
     switch (p.rows) {
-      case 1: few<1>(p, batch, 0, emit); break;
-      case 2: few<2>(p, batch, 0, emit); break;
-      case 3: few<3>(p, batch, 0, emit); break;
-      default: few<4>(p, batch, 0, emit);
+      case 1: multiply_few_rows<1>(p, batch, 0, emit); break;
+      case 2: multiply_few_rows<2>(p, batch, 0, emit); break;
+      case 3: multiply_few_rows<3>(p, batch, 0, emit); break;
+      default: multiply_few_rows<4>(p, batch, 0, emit);
     }
 }
 

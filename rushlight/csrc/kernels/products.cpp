@@ -19,7 +19,7 @@ int rushlight_matmul(int64_t m, int64_t n, int64_t k, const float* a, int64_t a_
 
 namespace {
 
-// The last two dimensions of an array of floats, and the batch dimension if there are three.
+// An array of floats as a batch of matrices: its last two dimensions, and the batch dimension if there are three.
 struct Matrices {
   const float* data;
   int64_t batches, rows, columns, batch_stride, row_stride, column_stride;
@@ -69,7 +69,7 @@ PyObject* matmul(PyObject*, PyObject* const* arguments, Py_ssize_t count) {
                c.rows * c.columns, c.columns, (float)alpha, (float)beta, nullptr};
   if (!read_addend(arguments[3], &p)) Py_RETURN_FALSE;
   const int64_t work = c.batches * c.rows * c.columns * (a.columns / 16 + 1);
-  return PyBool_FromLong(without_lock(work, [&] { return rushlight_run_product(&p); }));
+  return PyBool_FromLong(without_gil(work, [&] { return rushlight_run_product(&p); }));
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 namespace {
 
-// Reads a row-major float32 array of these sizes; with `may_miss` also None, which gives null.
+// Read a row-major float32 array of these sizes. With `may_miss`, None is allowed and becomes null.
 bool read(PyObject* object, bool written, bool may_miss, int dims, int64_t a, int64_t b, int64_t c, float** data) {
   *data = nullptr;
   if (may_miss && object == Py_None) return true;
@@ -16,7 +16,7 @@ bool read(PyObject* object, bool written, bool may_miss, int dims, int64_t a, in
   return true;
 }
 
-// Reads the kind of layer, and its sizes from gates [steps, batch, gates hidden] and weight [gates hidden, hidden].
+// Read the kind of layer, and its sizes from gates [steps, batch, gates hidden] and weight [gates hidden, hidden].
 bool read_sizes(PyObject* kind, PyObject* gates, PyObject* weight, Recurrent* l) {
   l->kind = PyLong_Check(kind) ? (int)PyLong_AsLong(kind) : -1;
   if (l->kind < 0 || l->kind >= RECURRENT_COUNT || !is_plain(gates, false, RL_FLOAT32) || !is_plain(weight, false, RL_FLOAT32) ||
@@ -43,10 +43,10 @@ bool any_overlap(PyObject* const* written, int writes, PyObject* const* read, in
   return false;
 }
 
-// Runs all steps. The work of one step decides the number of threads.
+// Run all steps. The number of threads depends on the work of one step.
 template <class F> PyObject* run_steps(Recurrent* l, const F& body) {
   const int64_t gates = recurrent_gates[l->kind], step = l->batch * l->hidden * (gates * l->hidden / 16 + 1);
-  return PyBool_FromLong(without_lock(step * l->steps, [&] {
+  return PyBool_FromLong(without_gil(step * l->steps, [&] {
     l->scratch = rushlight_scratch(rushlight_variant()->recurrent_scratch(gates, l->hidden), PANELS);
     if (!l->scratch) return 0;
     in_parallel(rushlight_threads_for(step), [&](int, int) { body(); });

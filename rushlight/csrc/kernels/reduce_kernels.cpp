@@ -7,13 +7,13 @@ namespace rl {
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-// From is the elements' type, T the type they are accumulated in.
+// Reduce a row. From is the elements' type, T the type in which they are accumulated.
 template <class Op, class From, class T> void reduce_row(const void* in, int64_t n, void* out, const void*) {
   accumulator<Op, T> total;
   const From* p = (const From*)in;
   const auto load = [&](auto lane, long i) { return cast<T, From>(lane.load(p + i)); };
   long first = 0;
-  // Four independent accumulators; with one, each addition would wait for the one before.
+  // Combine four independent vectors first; with one accumulator, each addition would wait for the one before.
   for (; first + 4 * lanes <= n; first += 4 * lanes) {
     const vector_lane lane;
     const auto low = Op::combine(load(lane, first), load(lane, first + lanes));
@@ -24,7 +24,7 @@ template <class Op, class From, class T> void reduce_row(const void* in, int64_t
   *(T*)out = total.finish();
 }
 
-// The first index of the value *wanted, or of NaN if that is NaN; INT64_MAX if there is none.
+// Find the first index of the value *wanted, or of a NaN if that is NaN; INT64_MAX if there is none.
 template <class T> void find_row(const void* in, int64_t n, void* out, const void* wanted) {
   constexpr int64_t block = 16 * lanes;
   const T *p = (const T*)in, value = *(const T*)wanted;
@@ -37,14 +37,14 @@ template <class T> void find_row(const void* in, int64_t n, void* out, const voi
   for (; first + block <= n; first += block) {
     mask found = {};
     for (int64_t i = 0; i < block; i += lanes) found |= is_wanted(vector_lane{}.load(p + first + i));
-    if (across<any>(found)) break;
+    if (reduce_lanes<any>(found)) break;
   }
   for (; first < n; ++first)
     if (is_wanted(p[first])) break;
   *(int64_t*)out = first < n ? first : INT64_MAX;
 }
 
-// Two passes, for the value and for its index, are faster than one that tracks indices.
+// Find the index of a row's extremum. Two passes, for the value and for its index, are faster than one that tracks indices.
 template <class Op, class T> void extremum_row(const void* in, int64_t n, void* out, const void*) {
   T value;
   reduce_row<Op, T, T>(in, n, &value, nullptr);
@@ -58,7 +58,7 @@ struct plain {
   template <class V> static RL_INLINE V of(V x) { return x; }
 };
 
-// The sum of F applied to differences from a mean.
+// Sum F applied to the differences from a mean.
 template <class F, class T> void difference_row(const void* in, int64_t n, void* out, const void* given) {
   accumulator<sum, T> total;
   const T *p = (const T*)in, mean = *(const T*)given;
@@ -68,7 +68,7 @@ template <class F, class T> void difference_row(const void* in, int64_t n, void*
 
 // ---- columns -------------------------------------------------------------------------------------------------------
 
-// Sums of floats cascade through three levels, as in reduce.h.
+// Sums of floats use three levels of partial sums, as in reduce.h.
 template <class Op, class T> constexpr bool cascades = same<Op, sum> && is_floating<T>;
 
 template <class Op, class T> struct column_block {

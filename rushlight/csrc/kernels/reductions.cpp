@@ -1,17 +1,16 @@
-// Reductions: division among threads, and the dimensions of a NumPy array to reduce.
+// Reductions: division of the work among threads, and the dimensions of a NumPy array to reduce.
 #include <string.h>
 
 #include "arrays.h"
 
-// ---- division among threads
-// -------------------------------------------------------------------------------------------------------
+// ---- division among threads ----------------------------------------------------------------------------------------
 
 namespace {
 
-constexpr int MOST_PARTS = 64;
+constexpr int MAX_PARTS = 64;
 
 bool reads_mean(Reduction operation) { return operation == REDUCE_DEVIATION || operation == REDUCE_OFFSET; }
-bool is_place(Reduction operation) { return operation == REDUCE_ARGMAX || operation == REDUCE_ARGMIN; }
+bool returns_index(Reduction operation) { return operation == REDUCE_ARGMAX || operation == REDUCE_ARGMIN; }
 
 struct Task {
   Reduction operation;
@@ -26,7 +25,7 @@ struct Task {
   const char* mean_at(int64_t index) const { return mean ? mean + index * out_size() : nullptr; }
 };
 
-// Reduces elements [first, last) of the reduced dimension, for `width` results from `column` on.
+// Reduce elements [first, last) of the reduced dimension, for `width` results from `column` on.
 void run_columns(const Task& t, int64_t outer, int64_t column, int64_t width, int64_t first, int64_t last, char* out) {
   const char* in = t.in + ((outer * t.count + first) * t.inner + column) * t.in_size();
   rushlight_variant()->reduce_columns[t.operation][t.dtype](in, last - first, t.inner, width, out,
@@ -38,10 +37,10 @@ void run_row(const Task& t, int64_t row, int64_t first, int64_t last, char* out)
                                                         t.mean_at(row));
 }
 
-// The number of pieces: whole rows, or runs of columns.
+// The number of pieces of work: whole rows, or runs of columns.
 int64_t pieces(const Task& t) { return t.inner == 1 ? t.outer : t.outer * ((t.inner + REDUCED_WIDTH - 1) / REDUCED_WIDTH); }
 
-// Reduces one piece over [first, last) of the reduced dimension into `out`, or into its place in t.out.
+// Reduce one piece over [first, last) of the reduced dimension into `out`, or to its position in t.out if `out` is null.
 void run_piece(const Task& t, int64_t piece, int64_t first, int64_t last, char* out) {
   if (t.inner == 1) return run_row(t, piece, first, last, out ? out : t.out + piece * t.out_size());
   const int64_t runs = (t.inner + REDUCED_WIDTH - 1) / REDUCED_WIDTH, column = piece % runs * REDUCED_WIDTH;
@@ -56,11 +55,12 @@ int64_t width_of(const Task& t, int64_t piece) {
   return left < REDUCED_WIDTH ? left : REDUCED_WIDTH;
 }
 
-// Few results of many elements: every thread reduces a part of each, then the partial results are reduced.
+// Reduce when there are few results of many elements: every thread reduces a part of each, then the partial results are
+// reduced.
 void run_split(const Task& t, int threads) {
   const Reduction merging = reads_mean(t.operation) ? REDUCE_SUM : t.operation;
   for (int64_t piece = 0; piece < pieces(t); ++piece) {
-    alignas(64) char parts[MOST_PARTS][REDUCED_WIDTH * 8];
+    alignas(64) char parts[MAX_PARTS][REDUCED_WIDTH * 8];
     int used = 0;
     in_parallel(threads, [&](int thread, int count) {
       const Part part = part_of(t.count, thread, count, 64);
@@ -77,13 +77,13 @@ void run_split(const Task& t, int threads) {
 }
 
 // The first index of a row's extremum: all threads find the value, then each searches its part for the index.
-void run_split_places(const Task& t, int threads) {
+void run_split_extremum(const Task& t, int threads) {
   const Reduction extremum = t.operation == REDUCE_ARGMAX ? REDUCE_MAX : REDUCE_MIN;
   for (int64_t row = 0; row < t.outer; ++row) {
     alignas(8) char value[8];
     const char* in = t.in + row * t.count * t.in_size();
     rushlight_reduce(extremum, t.dtype, in, 1, t.count, 1, value, nullptr);
-    int64_t found = INT64_MAX, starts[MOST_PARTS], places[MOST_PARTS];
+    int64_t found = INT64_MAX, starts[MAX_PARTS], places[MAX_PARTS];
     int used = 0;
     in_parallel(threads, [&](int thread, int count) {
       const Part part = part_of(t.count, thread, count);
@@ -101,7 +101,7 @@ void run_split_places(const Task& t, int threads) {
 }  // namespace
 
 int rushlight_reduced_dtype(Reduction operation, int dtype) {
-  if (is_place(operation)) return RL_INT64;
+  if (returns_index(operation)) return RL_INT64;
   if (operation == REDUCE_ANY || operation == REDUCE_ALL) return RL_BOOL;
   if (dtype == RL_FLOAT16 || dtype == RL_BFLOAT16) return RL_FLOAT32;
   return (operation == REDUCE_SUM || operation == REDUCE_PROD) && dtype < RL_FLOAT16 ? (int)RL_INT64 : dtype;
@@ -113,11 +113,11 @@ int rushlight_reduce(Reduction operation, int dtype, const void* in, int64_t out
   Task t = {operation, dtype, rushlight_reduced_dtype(operation, dtype), (const char*)in, outer, count, inner, (char*)out,
             (const char*)mean};
   int threads = rushlight_threads_for(outer * count * inner);
-  threads = threads < MOST_PARTS ? threads : MOST_PARTS;
-  const bool mergeable = !is_place(operation) && count >= 64 * threads && rushlight_variant()->reduce_row[
+  threads = threads < MAX_PARTS ? threads : MAX_PARTS;
+  const bool mergeable = !returns_index(operation) && count >= 64 * threads && rushlight_variant()->reduce_row[
       reads_mean(operation) ? REDUCE_SUM : operation][t.result];
   if (pieces(t) < threads && mergeable) return run_split(t, threads), 1;
-  if (pieces(t) < threads && is_place(operation) && inner == 1) return run_split_places(t, threads), 1;
+  if (pieces(t) < threads && returns_index(operation) && inner == 1) return run_split_extremum(t, threads), 1;
   in_parallel(threads, [&](int thread, int total) {
     const Part part = part_of(pieces(t), thread, total);
     for (int64_t piece = part.first; piece < part.last; ++piece) run_piece(t, piece, 0, t.count, nullptr);
@@ -129,9 +129,9 @@ int rushlight_reduce(Reduction operation, int dtype, const void* in, int64_t out
 
 namespace {
 
-// Views a row-major array as [outer, count, inner], with exactly `count` reduced; false if kept and reduced dimensions
-// alternate more often.
-bool as_three(PyArrayObject* array, uint32_t axes, int64_t* outer, int64_t* count, int64_t* inner) {
+// View a row-major array as [outer, count, inner] with `count` the reduced elements. Return false if kept and reduced
+// dimensions alternate more often.
+bool view_as_three(PyArrayObject* array, uint32_t axes, int64_t* outer, int64_t* count, int64_t* inner) {
   *outer = *count = *inner = 1;
   int stage = 0;
   for (int d = 0; d < PyArray_NDIM(array); ++d) {
@@ -170,7 +170,7 @@ PyObject* reduce(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   PyArrayObject *out = (PyArrayObject*)arguments[1], *in = (PyArrayObject*)arguments[2];
   int64_t outer, count, inner;
   if (!PyArray_IS_C_CONTIGUOUS(out) || !PyArray_IS_C_CONTIGUOUS(in) ||
-      !read_axes(arguments[3], PyArray_NDIM(in), &axes) || !as_three(in, axes, &outer, &count, &inner))
+      !read_axes(arguments[3], PyArray_NDIM(in), &axes) || !view_as_three(in, axes, &outer, &count, &inner))
     return PyErr_Occurred() ? nullptr : PyBool_FromLong(0);
   const Reduction chosen = (Reduction)operation;
   if (outer * inner != PyArray_SIZE(out) || result != rushlight_reduced_dtype(chosen, dtype) || overlaps(in, out))
@@ -182,11 +182,11 @@ PyObject* reduce(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
       Py_RETURN_FALSE;
     mean = PyArray_DATA((PyArrayObject*)arguments[4]);
   }
-  // An empty minimum or maximum has no value; the caller handles empty sums, too.
+  // The extremum of an empty array does not exist; the caller handles empty sums too.
   if (!PyArray_SIZE(out) || !count) Py_RETURN_FALSE;
   const void* source = PyArray_DATA(in);
   void* target = PyArray_DATA(out);
-  return PyBool_FromLong(without_lock(PyArray_SIZE(in), [&] {
+  return PyBool_FromLong(without_gil(PyArray_SIZE(in), [&] {
     return rushlight_reduce(chosen, dtype, source, outer, count, inner, target, mean);
   }));
 }

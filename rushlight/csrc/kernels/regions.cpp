@@ -1,4 +1,4 @@
-// Boxes and regions of images, as in torchvision: non-maximum suppression, and RoI align.
+// Boxes and regions of images, as in torchvision: non-maximum suppression and RoI align.
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ namespace {
 // Non-maximum suppression of boxes sorted by falling score, sides[4][count] as x1, y1, x2, y2. A box is kept, and its index
 // written, if its intersection over union with every kept box is at most `threshold`. `areas` and `covered` have room for all boxes.
 template <class T>
-int64_t keep_boxes(const T* sides, int64_t count, double threshold, int64_t* kept, T* areas, uint8_t* covered) {
+int64_t suppress_boxes(const T* sides, int64_t count, double threshold, int64_t* kept, T* areas, uint8_t* covered) {
   const T *x1 = sides, *y1 = x1 + count, *x2 = y1 + count, *y2 = x2 + count;
   for (int64_t i = 0; i < count; ++i) areas[i] = (x2[i] - x1[i]) * (y2[i] - y1[i]);
   memset(covered, 0, count);
@@ -36,14 +36,14 @@ template <class T> int64_t run_nms(PyObject* const* a, int64_t count, double thr
   int64_t found = 0;
   const T* sides = (const T*)PyArray_DATA((PyArrayObject*)a[1]);
   int64_t* kept = (int64_t*)PyArray_DATA((PyArrayObject*)a[0]);
-  without_lock(count * count, [&] {
-    found = keep_boxes(sides, count, threshold, kept, (T*)scratch, (uint8_t*)(scratch + count * sizeof(T)));
+  without_gil(count * count, [&] {
+    found = suppress_boxes(sides, count, threshold, kept, (T*)scratch, (uint8_t*)(scratch + count * sizeof(T)));
     return 1;
   });
   return found;
 }
 
-// nms(kept, sides, threshold): the number of indices written to `kept`, or -1 if there is no kernel.
+// nms(kept, sides, threshold): return the number of indices written to `kept`, or -1 if no kernel supports the arrays.
 PyObject* nms(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (given != 3) return PyErr_Format(PyExc_TypeError, "nms: expected kept, sides, threshold; got %zd", given);
   const double threshold = PyFloat_AsDouble(a[2]);
@@ -68,9 +68,10 @@ struct Regions {
   bool aligned;
 };
 
-constexpr int64_t MOST_SAMPLES = 1 << 20;  // samples along one side of a region
+constexpr int64_t MAX_SAMPLES = 1 << 20;  // samples along one side of a region
 
-// One side of a region: cell `i` of the result averages the pixels from first[i] to last[i] with weights[i * size + pixel].
+// The weights along one side of a region: cell `i` of the result averages the pixels [first[i], last[i]) with weights[i * size
+// + pixel].
 template <class T> struct Side {
   int64_t *first, *last;
   T* weights;
@@ -83,16 +84,16 @@ template <class T> Side<T> side_at(char* memory, int64_t pooled) {
   return {first, first + pooled, (T*)(first + 2 * pooled)};
 }
 
-// Sets the weights of one side. Each cell has `samples` evenly spread points (0: about one a pixel), and each point is
-// interpolated between two pixels. False if that is too much work, or if the region is not finite.
-template <class T> bool weigh(const Regions& r, T low, T high, int64_t pooled, int64_t size, const Side<T>& side) {
+// Compute the weights along one side. Each cell has `samples` evenly spread points (if 0, about one for each pixel), and each
+// point is interpolated between two pixels. Return false if that is too much work, or if the region is not finite.
+template <class T> bool compute_weights(const Regions& r, T low, T high, int64_t pooled, int64_t size, const Side<T>& side) {
   const T scale = (T)r.scale, offset = r.aligned ? (T)0.5 : (T)0, start = low * scale - offset;
   T length = high * scale - offset - start;
   if (!r.aligned && length < 1) length = 1;
   const T cell = length / (T)pooled;
-  if (!isfinite(cell) || !isfinite(start) || cell > (T)MOST_SAMPLES) return false;
+  if (!isfinite(cell) || !isfinite(start) || cell > (T)MAX_SAMPLES) return false;
   const int64_t samples = r.samples > 0 ? r.samples : cell > 0 ? (int64_t)ceil(cell) : 0;
-  if (samples > MOST_SAMPLES / pooled) return false;
+  if (samples > MAX_SAMPLES / pooled) return false;
   for (int64_t i = 0; i < pooled; ++i) {
     T* weights = side.weights + i * size;
     int64_t first = size, last = 0;
@@ -116,7 +117,7 @@ template <class T> bool weigh(const Regions& r, T low, T high, int64_t pooled, i
   return true;
 }
 
-// Averages all channels of one region. `line` has room for one row of an image.
+// Average all channels of one region. `line` has room for one row of an image.
 template <class T> void average(const Regions& r, const T* image, T* out, const Side<T>& rows, const Side<T>& columns, T* line) {
   int64_t left = r.width, right = 0;
   for (int64_t i = 0; i < r.out_width; ++i) {
@@ -153,8 +154,8 @@ template <class T> int align_regions(const Regions& r) {
     const Part part = part_of(r.count, thread, total);
     for (int64_t region = part.first; region < part.last; ++region) {
       const T* roi = (const T*)r.rois + region * 5;
-      if (!(roi[0] >= 0 && roi[0] < (T)r.batch) || !weigh(r, roi[2], roi[4], r.out_height, r.height, rows) ||
-          !weigh(r, roi[1], roi[3], r.out_width, r.width, columns)) {
+      if (!(roi[0] >= 0 && roi[0] < (T)r.batch) || !compute_weights(r, roi[2], roi[4], r.out_height, r.height, rows) ||
+          !compute_weights(r, roi[1], roi[3], r.out_width, r.width, columns)) {
         __atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
         return;
       }
@@ -165,7 +166,8 @@ template <class T> int align_regions(const Regions& r) {
   return !wrong;
 }
 
-// roi_align(out, images, rois, scale, sampling_ratio, aligned). False if a region is invalid, or if there is no kernel.
+// roi_align(out, images, rois, scale, sampling_ratio, aligned): return false if a region is invalid, or if no kernel supports
+// the arrays.
 PyObject* roi_align(PyObject*, PyObject* const* a, Py_ssize_t given) {
   if (given != 6) return PyErr_Format(PyExc_TypeError, "roi_align: expected 6 arguments, got %zd", given);
   int64_t samples;
@@ -183,7 +185,7 @@ PyObject* roi_align(PyObject*, PyObject* const* a, Py_ssize_t given) {
                      PyArray_DIM(images, 1), PyArray_DIM(images, 2), PyArray_DIM(images, 3), PyArray_DIM(out, 2),
                      PyArray_DIM(out, 3), samples, scale, a[5] == Py_True};
   return PyBool_FromLong(
-      without_lock(PyArray_SIZE(out) * 16, [&] { return is_double ? align_regions<double>(r) : align_regions<float>(r); }));
+      without_gil(PyArray_SIZE(out) * 16, [&] { return is_double ? align_regions<double>(r) : align_regions<float>(r); }));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Softmax and layer normalisation for Python: arrays are checked and rows shared among threads.
+// Softmax and layer normalisation for Python: check arrays, and divide rows among threads.
 #include "arrays.h"
 
 namespace {
@@ -49,13 +49,13 @@ PyObject* softmax(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   const int64_t count = PyArray_DIM(out, (int)axis);
   float* target = (float*)PyArray_DATA(out);
   const SoftmaxRows kernel = rushlight_variant()->softmax[kind];
-  return PyBool_FromLong(without_lock(PyArray_SIZE(out) * 2, [&] {
+  return PyBool_FromLong(without_gil(PyArray_SIZE(out) * 2, [&] {
     softmax_pieces(kernel, in, target, outer, count, inner);
     return 1;
   }));
 }
 
-// Reads an optional array of `count` floats.
+// Read an optional array of `count` floats: None becomes null.
 bool read_optional(PyObject* object, int64_t count, bool written, const float** data) {
   *data = nullptr;
   if (object == Py_None) return true;
@@ -79,7 +79,7 @@ PyObject* layer_norm(PyObject*, PyObject* const* arguments, Py_ssize_t given) {
   if (eps == -1.0 && PyErr_Occurred()) return nullptr;
   o.eps = (float)eps;
   const Variant* variant = rushlight_variant();
-  return PyBool_FromLong(without_lock(total, [&] {
+  return PyBool_FromLong(without_gil(total, [&] {
     in_parallel(rushlight_threads_for(total), [&](int thread, int threads) {
       const Part part = part_of(rows, thread, threads);
       variant->layer_norm(&o, part.first, part.last);
@@ -130,7 +130,7 @@ PyObject* layer_norm_backward(PyObject*, PyObject* const* arguments, Py_ssize_t 
     Py_RETURN_FALSE;
   const LayerNormBackward o = {data_of(arguments[3]), data_of(arguments[4]), weight, data_of(arguments[5]),
                                data_of(arguments[6]), (float*)to_x, (float*)to_weight, (float*)to_bias, width};
-  return PyBool_FromLong(without_lock(total, [&] { return run_layer_norm_backward(o, rows); }));
+  return PyBool_FromLong(without_gil(total, [&] { return run_layer_norm_backward(o, rows); }));
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ void log_softmax_backward_row(const float* grad, const float* result, float* out
 
 // ---- softmax down columns ------------------------------------------------------------------------------------------
 
-// Each lane has its own row, whose elements are `inner` apart.
+// Each lane computes its own row, whose elements are `inner` apart.
 template <class Lane> void softmax_lanes(Lane lane, const float* x, float* out, int64_t n, int64_t inner) {
   using V = decltype(lane.load(x));
   V highest = splat<V>(-infinity);
@@ -98,7 +98,7 @@ void log_softmax_backward_lanes(Lane lane, const float* grad, const float* resul
     lane.store(out + i * inner, lane.load(grad + i * inner) - exp(lane.load(result + i * inner)) * total);
 }
 
-// `width` adjacent rows; contiguous rows have inner 1 and width 1.
+// Compute `width` adjacent rows; contiguous rows have inner 1 and width 1.
 #define RL_SOFTMAX(name)                                                                                   \
   void name##_rows(const float* const* in, float* out, int64_t n, int64_t inner, int64_t width) {          \
     if (inner == 1) return name##_row(in[0], out, n);                                                      \

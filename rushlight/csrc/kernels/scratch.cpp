@@ -1,4 +1,4 @@
-// Scratch memory that each thread keeps from call to call.
+// Scratch memory, which each thread keeps from call to call.
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -6,7 +6,7 @@
 
 namespace {
 
-constexpr int64_t KEPT = 64 << 20;  // bytes; larger scratch is freed at the next request
+constexpr int64_t MAX_KEPT_BYTES = 64 << 20;  // bytes; larger scratch memory is freed at the next request for less
 
 struct Kept {
   void* memory[SCRATCH_COUNT];
@@ -34,7 +34,7 @@ Kept* of_this_thread() {
 void* rushlight_scratch(int64_t bytes, ScratchUse use) {
   Kept* kept = of_this_thread();
   if (!kept) return nullptr;
-  if (kept->bytes[use] < bytes || (kept->bytes[use] > KEPT && bytes <= KEPT)) {
+  if (kept->bytes[use] < bytes || (kept->bytes[use] > MAX_KEPT_BYTES && bytes <= MAX_KEPT_BYTES)) {
     free(kept->memory[use]);
     kept->bytes[use] = 0;
     kept->memory[use] = aligned_alloc(64, (bytes + 63) / 64 * 64);

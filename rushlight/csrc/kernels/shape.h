@@ -1,14 +1,15 @@
-// The dimensions of a loop over several operands: sorted, merged, and walked.
+// The dimensions of a loop over several operands: sorting, merging and iterating.
 #pragma once
 
 #include "engine.h"
 
 namespace {
 
-// From here on dimension 0 is the innermost: dimensions are sorted by the output's strides, and contiguous ones merged.
+// The simplified dimensions of a loop. Dimension 0 is the innermost: dimensions are sorted by the output's strides, and
+// contiguous ones are merged.
 struct Shape {
   int rank;
-  int64_t sizes[RL_MOST_DIMENSIONS];
+  int64_t sizes[RL_MAX_DIMENSIONS];
 };
 
 int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
@@ -67,10 +68,10 @@ Shape simplify(const Loop& loop, Operand* const* operands, int count) {
   return shape;
 }
 
-// A position in the loop. Rows are runs of dimension 0.
+// A position in the loop. A row is a run along dimension 0.
 struct Cursor {
   const Shape* shape;
-  int64_t index[RL_MOST_DIMENSIONS];
+  int64_t index[RL_MAX_DIMENSIONS];
 
   Cursor(const Shape* of, int64_t position) : shape(of) {
     for (int d = 0; d < of->rank; ++d) {
@@ -84,7 +85,7 @@ struct Cursor {
     for (int d = 0; d < shape->rank; ++d) p += index[d] * operand.strides[d];
     return p;
   }
-  void advance(int64_t count) {  // within a row, or to its end
+  void advance(int64_t count) {  // `count` must not pass the end of the row
     index[0] += count;
     for (int d = 0; d + 1 < shape->rank && index[d] == shape->sizes[d]; ++d) {
       index[d] = 0;

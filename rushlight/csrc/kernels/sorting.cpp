@@ -1,5 +1,5 @@
 // Sorting, top-k and cumulative sums, row by row over row-major arrays. The sorting algorithm is in rushlight/sort.h, which
-// compiled code uses too.
+// compiled graphs use too.
 #include <rushlight/sort.h>
 
 #include "arrays.h"
@@ -45,7 +45,7 @@ PyObject* sort(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const void* source = PyArray_DATA(in);
   void* target = PyArray_DATA(values);
   int64_t* indices = (int64_t*)PyArray_DATA(places);
-  return PyBool_FromLong(without_lock(PyArray_SIZE(in) * 4, [&] {
+  return PyBool_FromLong(without_gil(PyArray_SIZE(in) * 4, [&] {
     switch (dtype) {
       case RL_FLOAT32: return sort_rows((const float*)source, rows, count, kept, descending, (float*)target, indices);
       case RL_FLOAT64: return sort_rows((const double*)source, rows, count, kept, descending, (double*)target, indices);
@@ -63,7 +63,7 @@ template <class T, class A> void running_row(const T* in, T* out, int64_t count)
   for (int64_t i = 0; i < count; ++i) out[i] = (T)(total += in[i]);
 }
 
-// Several rows at once; with one, each addition would wait for the one before.
+// Four rows at a time; with one, each addition would wait for the one before.
 template <class T, class A> void running_rows(const T* in, T* out, int64_t rows, int64_t count) {
   int64_t row = 0;
   for (; row + 4 <= rows; row += 4, in += 4 * count, out += 4 * count) {
@@ -113,7 +113,7 @@ PyObject* cumsum(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const int64_t count = PyArray_DIM(in, (int)axis);
   const void* source = PyArray_DATA(in);
   void* target = PyArray_DATA(out);
-  return PyBool_FromLong(without_lock(PyArray_SIZE(in), [&] {
+  return PyBool_FromLong(without_gil(PyArray_SIZE(in), [&] {
     switch (dtype) {
       case RL_FLOAT32: return running_sums<float, double>(source, target, outer, count, inner);
       case RL_FLOAT64: return running_sums<double, double>(source, target, outer, count, inner);

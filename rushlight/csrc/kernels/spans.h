@@ -1,5 +1,5 @@
-// Loops over contiguous elements in whole vectors. The tail goes through a padded copy, so that a kernel's body is compiled
-// only once and eight elements cost one vector operation.
+// Loops over contiguous elements in whole vectors. The remainder goes through a padded copy, so that a kernel's body is
+// compiled only once, and a remainder costs one vector operation.
 #pragma once
 
 #include <rushlight/vec.h>
@@ -18,7 +18,7 @@ template <class T, class V> RL_INLINE void store_first(T* p, V v, long count) {
   __builtin_memcpy(p, block, count * sizeof(T));
 }
 
-// Calls body(value, ...) over n elements of the inputs and stores its results as R in out.
+// Call body(value, ...) for n elements of the inputs, and store its results as R in out.
 template <class R, class F, class... T> RL_INLINE void each(long n, R* out, const F& body, const T*... inputs) {
   const vector_lane lane;
   long i = 0;

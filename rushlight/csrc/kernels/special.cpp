@@ -132,7 +132,7 @@ double bessel_scaled(int order, double x) {
 double i0e_of(double x) { return bessel_scaled(0, fabs(x)); }
 double i1e_of(double x) { return copysign(bessel_scaled(1, fabs(x)), x); }
 
-// Splits the exponential in two factors, so that it overflows no earlier than the result.
+// Split the exponential in two factors, so that it overflows no earlier than the result.
 double i0_of(double x) {
   const double half = exp(fabs(x) / 2);
   return isinf(x) ? INFINITY : i0e_of(x) * half * half;
@@ -194,12 +194,12 @@ double gamma_factor(double a, double x) {
   return exp(-a * distance - stirling) / sqrt(2 * PI * a);
 }
 
-constexpr int MOST_TERMS = 200000;
+constexpr int MAX_TERMS = 200000;
 
 // A&S 6.5.29: the lower function, over Gamma(a).
 double gamma_series(double a, double x) {
   double term = 1, sum = 1;
-  for (int n = 1; n < MOST_TERMS && term > EPSILON * sum; ++n) sum += term *= x / (a + n);
+  for (int n = 1; n < MAX_TERMS && term > EPSILON * sum; ++n) sum += term *= x / (a + n);
   return gamma_factor(a, x) * sum;
 }
 
@@ -207,7 +207,7 @@ double gamma_series(double a, double x) {
 double gamma_fraction(double a, double x) {
   constexpr double TINY = 1e-300;
   double b = x + 1 - a, c = 1 / TINY, d = 1 / (b == 0 ? TINY : b), result = d;
-  for (int n = 1; n < MOST_TERMS; ++n) {
+  for (int n = 1; n < MAX_TERMS; ++n) {
     const double numerator = -n * (n - a);
     b += 2;
     d = numerator * d + b;
@@ -282,7 +282,7 @@ PyObject* special(PyObject*, PyObject* const* a, Py_ssize_t given) {
   const double* x = (const double*)PyArray_DATA((PyArrayObject*)a[2]);
   const double* y = given == 4 ? (const double*)PyArray_DATA((PyArrayObject*)a[3]) : nullptr;
   const int64_t count = PyArray_SIZE((PyArrayObject*)a[1]);
-  without_lock(count * COST, [&] {
+  without_gil(count * COST, [&] {
     in_parallel(rushlight_threads_for(count * COST), [&](int thread, int total) {
       const Part part = part_of(count, thread, total);
       for (int64_t i = part.first; i < part.last; ++i) out[i] = y ? found->two(x[i], y[i]) : found->one(x[i]);

@@ -7,10 +7,11 @@
 
 namespace {
 
-constexpr int64_t GRAIN = 32768;  // with fewer elements a second thread costs more than it gains
+// the work, in elements, that each thread should get: with less, another thread costs more than it gains
+constexpr int64_t MIN_THREAD_WORK = 32768;
 
 int thread_limit = 1;
-bool forked = false;  // the threads of an OpenMP pool do not survive a fork; a child that waits for them hangs
+bool forked = false;  // OpenMP threads do not survive a fork; a child process that waits for them would hang
 
 const Variant* chosen = &rushlight_variant_baseline;
 
@@ -56,7 +57,7 @@ void rushlight_watch_forks() {
   pthread_atfork(nullptr, nullptr, [] {
     forked = true;
 #ifdef _OPENMP
-    omp_set_max_active_levels(0);  // compiled code asks for its own number of threads, but gets one after a fork
+    omp_set_max_active_levels(0);  // compiled graphs ask for their own number of threads, but get one after a fork
 #endif
   });
 }
@@ -67,6 +68,6 @@ int rushlight_get_threads() { return forked ? 1 : __atomic_load_n(&thread_limit,
 
 int rushlight_threads_for(int64_t work) {
   const int limit = rushlight_get_threads();
-  const int64_t useful = work / GRAIN + 1;
+  const int64_t useful = work / MIN_THREAD_WORK + 1;
   return useful < limit ? (int)useful : limit;
 }

@@ -1,6 +1,6 @@
-// One instruction set's table of kernels: those of the files that are compiled once per set (*_kernels.cpp), behind function
-// pointers. Those files see the header library under another namespace each time (-Drl=rl_avx512, say), so that no function of
-// one set is ever linked in the place of another's. They must not use the C++ standard library.
+// The table of kernels of one instruction set ("variant"), as function pointers. The files *_kernels.cpp are compiled once for
+// each set, each time with the header library under another namespace (for example -Drl=rl_avx512), so that the linker cannot
+// replace a function of one set by another's. They must not use the C++ standard library.
 #pragma once
 
 #include <stdint.h>
@@ -10,25 +10,25 @@
 // The types in which pointwise operators compute.
 enum Native { NATIVE_FLOAT32, NATIVE_FLOAT64, NATIVE_INT32, NATIVE_INT64, NATIVE_BOOL, NATIVE_COUNT };
 
-// Computes `count` contiguous elements.
+// Compute `count` contiguous elements.
 typedef void (*PointwiseSpan)(void* out, const void* const* inputs, int64_t count, const double* parameters);
 typedef void (*CastSpan)(void* out, const void* input, int64_t count);
 
-// Reductions. DEVIATION sums the squares of differences from a mean, OFFSET the differences; FIND gives the first index of the
-// value in `mean`.
+// Reductions. DEVIATION sums the squares of differences from a mean, OFFSET the differences themselves; FIND returns the first
+// index of the value that `mean` points to.
 enum Reduction {
   REDUCE_SUM, REDUCE_PROD, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL, REDUCE_ARGMAX, REDUCE_ARGMIN,
   REDUCE_DEVIATION, REDUCE_OFFSET, REDUCE_FIND, REDUCTION_COUNT
 };
-// Reduces `count` contiguous elements to one value.
+// Reduce `count` contiguous elements to one value.
 typedef void (*RowReduction)(const void* in, int64_t count, void* out, const void* mean);
-// Reduces to `width` values, each from `count` elements that are `stride` elements apart.
+// Reduce to `width` values, each from `count` elements that are `stride` elements apart.
 typedef void (*ColumnReduction)(const void* in, int64_t count, int64_t stride, int64_t width, void* out,
                                 const void* mean);
 constexpr int64_t REDUCED_WIDTH = 512;  // the largest width that a ColumnReduction takes at once
 
-// Softmax over rows of `count` elements that lie `inner` apart, float32; forward reads one input, backward the gradient
-// and the result.
+// Softmax over rows of `count` elements that are `inner` apart, float32. A forward kernel reads one input, a backward kernel
+// the gradient and the result.
 typedef void (*SoftmaxRows)(const float* const* in, float* out, int64_t count, int64_t inner, int64_t width);
 enum Softmax { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_COUNT };
 
@@ -41,7 +41,7 @@ struct LayerNorm {
 };
 struct LayerNormBackward {
   const float *grad, *x, *weight, *mean, *rstd;
-  float *to_x, *to_weight, *to_bias;  // null where not wanted; to_weight and to_bias are added to
+  float *to_x, *to_weight, *to_bias;  // null if not wanted; the kernel adds to to_weight and to_bias
   int64_t width;
 };
 
@@ -77,7 +77,7 @@ struct Pooling {
   int64_t* places;
 };
 
-// Adaptive pooling of [planes, height, width, channels], or the backward of mean pooling, where x is the result's gradient and
+// Adaptive pooling of [planes, height, width, channels], or the backward of mean pooling, where x is the output's gradient and
 // out the input's.
 enum AdaptiveKind { ADAPTIVE_MAX, ADAPTIVE_MEAN, ADAPTIVE_MEAN_BACKWARD };
 struct AdaptivePool {
@@ -88,7 +88,7 @@ struct AdaptivePool {
   int64_t* places;  // indices of the largest elements in their planes
 };
 
-// Row-major float32 [images, channels, count], channel by channel.
+// A row-major float32 array [images, channels, count] for functions that work channel by channel.
 struct Channels {
   int64_t images, channels, count;
   const float* x;
@@ -113,7 +113,7 @@ struct AttentionGradients {
   void* scratch;  // attention_scratch(operands) bytes for each thread
 };
 
-// Recurrent layers, numbered as torch numbers its modes. The tables give the number of gates, and the number of values per
+// Recurrent layers, numbered as torch numbers its modes. The tables hold the number of gates, and the number of values per
 // hidden unit and step that the workspace saves.
 enum { RNN_RELU, RNN_TANH, LSTM, GRU, RECURRENT_COUNT };
 constexpr int64_t recurrent_gates[] = {1, 1, 4, 3}, recurrent_saved[] = {0, 0, 5, 4};
@@ -129,15 +129,15 @@ struct Recurrent {
   float* workspace;             // [steps, batch, saved hidden]; null where nothing is saved
   void* scratch;                // recurrent_scratch(gates, hidden) bytes
 };
-// Gradients of the gates' input part and state part; these differ only for a GRU. grad_state, and carried for an LSTM, hold the
-// gradients of the last step's state and cell on entry, and of the initial ones on return.
+// Gradients of the two parts of the gates, from the input and from the state; they differ only for a GRU. On entry, grad_state
+// (and carried, for an LSTM) hold the gradients of the last state and cell; on return, those of the initial state and cell.
 struct RecurrentGradients {
   const float* grad_output;  // [steps, batch, hidden], may be null
   float *into_gates, *into_hidden, *grad_state, *carried;
 };
 
-// Block-quantized weights: `columns` rows of `row_bytes` bytes, each of `depth` elements, in a layout that has a number in GGUF
-// files; and `rows` rows of floats that they are multiplied with.
+// Block-quantized weights: `columns` rows of `row_bytes` bytes, each with `depth` elements, in a layout numbered as in GGUF
+// files; and `rows` rows of floats to multiply them with.
 struct BlockOperands {
   int layout;
   int64_t rows, columns, depth, row_bytes;
@@ -155,11 +155,11 @@ struct Variant {
   const char* name;
   const PointwiseSpan (*pointwise)[NATIVE_COUNT];  // [RL_POINTWISE_COUNT]
   const CastSpan (*cast)[RL_DTYPE_COUNT];          // [from][to]; NULL if the cast needs an intermediate type
-  // out[r * out_stride + c] = in[c][r], rows of `in` being in_stride bytes apart; items of 4 bytes.
-  void (*turn)(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride);
+  // Transpose 4-byte items: out[r * out_stride + c] = in[c][r]; rows of `in` are in_stride bytes apart.
+  void (*transpose_tile)(const void* in, int64_t in_stride, int64_t rows, int64_t columns, void* out, int64_t out_stride);
   void (*stream)(void* out, const void* input, int64_t bytes);  // non-temporal stores; both pointers aligned to 64
   void (*optimizer)(int code, const double* options, const RlParameter* parameter, int64_t first, int64_t last);
-  // Updates a whole parameter; `sums` has room for two values of its dtype for each column.
+  // Update a whole parameter; `sums` has room for two values of the parameter's dtype for each column.
   void (*adafactor)(const RlAdafactor* options, const RlParameter* parameter, void* sums);
   const RowReduction (*reduce_row)[RL_DTYPE_COUNT];        // [REDUCTION_COUNT][element type]
   const ColumnReduction (*reduce_columns)[RL_DTYPE_COUNT];
@@ -170,18 +170,18 @@ struct Variant {
   int64_t (*product_scratch)(const Product* product);
   void (*convolution)(const Convolution* operands);
   int64_t (*convolution_scratch)(const Convolution* operands, int threads);  // 0: no kernel for this convolution
-  // The gradient of the input from the result's gradient; `bias` belongs to the input's channels.
+  // Compute the gradient of the input from that of the output; `bias` belongs to the input's channels.
   void (*convolution_input)(const Convolution* operands, const float* grad, float* to_x);
   int64_t (*convolution_input_scratch)(const Convolution* operands, int threads);
   void (*max_pool)(const Pooling* operands, int64_t first, int64_t last);  // over planes [first, last)
-  // Computes rows [first, last) of `out`, counted through all planes. `scratch` has room for two rows of float64 of the larger
-  // width, and for a span of integers for each output in a row.
+  // Compute rows [first, last) of `out`, counted through all planes. `scratch` has room for two rows of float64 of the larger
+  // width, and for a pair of integers for each output in a row.
   void (*adaptive_pool)(const AdaptivePool* operands, void* scratch, int64_t first, int64_t last);
   void (*channel_moments)(const Channels* x, float* mean, float* variance, int64_t first, int64_t last);
-  // Per channel: the sum of gradients, and the sum of their products with the deviation of x from the mean.
+  // Compute for each channel the sum of gradients, and the sum of their products with the deviation of x from the mean.
   void (*channel_products)(const Channels* x, const float* grad, const float* mean, float* sums, float* products,
                            int64_t first, int64_t last);
-  // out = x scale + shift (+ other other_scale, unless null), for planes (image, channel).
+  // Compute out = x scale + shift (+ other other_scale, unless null), for planes (image, channel).
   void (*channel_affine)(const Channels* x, const float* scale, const float* shift, const float* other,
                          const float* other_scale, float* out, int64_t first, int64_t last);
   int (*attention)(const Attention* operands);  // 0 for widths without a kernel; all threads of a parallel region call it
@@ -190,7 +190,7 @@ struct Variant {
   void (*recurrent)(const Recurrent* operands);
   void (*recurrent_backward)(const Recurrent* operands, const RecurrentGradients* gradients);
   int64_t (*recurrent_scratch)(int64_t gates, int64_t hidden);
-  // The weight gradient of a depthwise convolution, for channels [first, last); `out` is the result's gradient.
+  // Compute the weight gradient of a depthwise convolution, for channels [first, last); `grad` is the output's gradient.
   void (*depthwise_weight)(const Convolution* operands, const float* grad, float* to_weight, int64_t first, int64_t last);
   // 0 for unknown layouts, or if depth is not a multiple of the block size.
   int64_t (*block_row_bytes)(int layout, int64_t depth);
@@ -203,7 +203,7 @@ struct Variant {
   int64_t (*byte_layer_scratch)(const ByteLayer* operands);  // bytes of scratch memory per thread
   void (*byte_layer)(const ByteLayer* operands);
   void (*byte_function)(const ByteFunction* operands, int64_t first, int64_t last);  // over elements [first, last)
-  // Over rows [first, last) of all images' results.
+  // Pool rows [first, last), counted through the results of all images.
   void (*byte_pool)(const BytePool* operands, int64_t first, int64_t last);
   void (*float_limits)(const float* x, int64_t count, float* limits);                // writes the minimum and the maximum
 };
@@ -214,6 +214,6 @@ extern const Variant rushlight_variant_avx2;
 extern const Variant rushlight_variant_avx512;
 }
 
-// The instruction set in use, and the number of threads that `work` elements justify.
+// Return the chosen instruction set, and the number of threads that `work` elements justify.
 const Variant* rushlight_variant();
 int rushlight_threads_for(int64_t work);

@@ -4,7 +4,7 @@
 namespace rl {
 extern const PointwiseSpan pointwise_table[RL_POINTWISE_COUNT][NATIVE_COUNT];
 extern const CastSpan cast_table[RL_DTYPE_COUNT][RL_DTYPE_COUNT];
-void turn(const void*, int64_t, int64_t, int64_t, void*, int64_t);
+void transpose_tile(const void*, int64_t, int64_t, int64_t, void*, int64_t);
 void stream(void*, const void*, int64_t);
 void optimizer(int, const double*, const RlParameter*, int64_t, int64_t);
 void adafactor(const RlAdafactor*, const RlParameter*, void*);
@@ -50,7 +50,7 @@ void float_limits(const float*, int64_t, float*);
 #define RL_TEXT(a) RL_TEXT2(a)
 
 extern "C" const Variant RL_JOIN(rushlight_variant_, RL_VARIANT) = {
-    RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::turn, rl::stream, rl::optimizer, rl::adafactor,
+    RL_TEXT(RL_VARIANT), rl::pointwise_table, rl::cast_table, rl::transpose_tile, rl::stream, rl::optimizer, rl::adafactor,
     rl::row_table, rl::column_table, rl::softmax_table, rl::layer_norm_rows, rl::layer_norm_backward_rows, rl::product,
     rl::product_scratch, rl::convolution, rl::convolution_scratch, rl::convolution_input, rl::convolution_input_scratch,
     rl::max_pool, rl::adaptive_pool, rl::channel_moments, rl::channel_products, rl::channel_affine, rl::attention_any, rl::attention_backward_any,

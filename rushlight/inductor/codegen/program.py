@@ -293,7 +293,7 @@ class ProgramWriter:
         if not calls:
             return ""
         body = "\n".join(f"  {line}" for line in [*self._run_in_all_threads(declared + calls), "return 0;"])
-        return f'extern "C" RL_CALLS int rushlight_{name}(void** buffers{self.parameter}) {{\n{body}\n}}'
+        return f'extern "C" RL_UNOPTIMIZED int rushlight_{name}(void** buffers{self.parameter}) {{\n{body}\n}}'
 
     def _entry(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
@@ -325,7 +325,7 @@ class ProgramWriter:
         calls = [line for run in runs for line in run]
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
-        quickly = "RL_CALLS " if len(calls) > MAX_OPTIMIZED_LINES else ""
+        quickly = "RL_UNOPTIMIZED " if len(calls) > MAX_OPTIMIZED_LINES else ""
         return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers{self.parameter}) {{\n{body}\n}}'
 
     def _place(
@@ -388,7 +388,7 @@ class ProgramWriter:
             count = f"{condition.removeprefix(' if ')} ? threads : 1" if condition else "threads"
             return [f"rl::in_team({count}, [&] {{", *(f"  {line}" for line in lines), "});"]
         return [
-            f"rl::run_left runs[{self.threads}];",
+            f"rl::loop_progress runs[{self.threads}];",
             f"#pragma omp parallel num_threads({self.threads}){condition}",
             "{",
             "  rl::team_member member(runs);",

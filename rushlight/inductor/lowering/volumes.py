@@ -15,7 +15,7 @@ from rushlight.inductor.tensor_box import TensorBox
 
 MIN_USED_FRACTION = 0.5  # at least this fraction of the computed positions must lie inside rows, not past their ends
 MIN_TAPS = 2  # with fewer taps, a convolution is a product that reads each pixel once
-MAX_INTERLEAVED = 16  # maximal stride along rows in a gradient; the same as `most_interleaved` in volume.h
+MAX_INTERLEAVED = 16  # maximal stride along rows in a gradient; `max_interleaved_phases` of volume.h
 
 
 def by_positions(graph, input: TensorBox, weight: TensorBox, stride, padding, dilation, groups) -> TensorBox | None:

@@ -37,14 +37,14 @@ def _common(g: GraphBuilder, x: Any, y: Any, kind: dtype) -> tuple[str, str]:
     return g.tensor(x, kind), g.tensor(y, kind)
 
 
-def _compared(x: Any, y: Any) -> dtype:
-    """The dtype in which two values are compared."""
+def _comparison_dtype(x: Any, y: Any) -> dtype:
+    """Return the dtype in which two values are compared."""
     return result_type(*(each.meta if isinstance(each, Value) else each for each in (x, y)))
 
 
 def _comparison(kind: str):
     def translate(g: GraphBuilder, x: Any, y: Any) -> str:
-        return g.op(kind, *_common(g, x, y, _compared(x, y)))
+        return g.op(kind, *_common(g, x, y, _comparison_dtype(x, y)))
 
     return translate
 
@@ -54,7 +54,7 @@ TRANSLATIONS.update({name: _comparison(kind) for name, kind in _COMPARISONS.item
 
 @translation("ne")
 def not_equal(g: GraphBuilder, x: Any, y: Any) -> str:
-    return g.op("Not", g.op("Equal", *_common(g, x, y, _compared(x, y))))
+    return g.op("Not", g.op("Equal", *_common(g, x, y, _comparison_dtype(x, y))))
 
 
 @translation("add", "sub")
@@ -84,17 +84,17 @@ def div(g: GraphBuilder, x: Any, y: Any, rounding_mode: str | None = None) -> st
     kind = _result(g)
     if rounding_mode is None or not kind.is_floating_point:
         found = g.op("Div", *_common(g, x, y, kind))
-        return _floored(g, found, x, y, kind) if rounding_mode == "floor" else found
+        return _floor_quotient(g, found, x, y, kind) if rounding_mode == "floor" else found
     found = g.op("Div", *_common(g, x, y, kind))
-    return g.op("Floor", found) if rounding_mode == "floor" else _truncated(g, found)
+    return g.op("Floor", found) if rounding_mode == "floor" else _truncate(g, found)
 
 
-def _truncated(g: GraphBuilder, x: str) -> str:
+def _truncate(g: GraphBuilder, x: str) -> str:
     return g.op("Mul", g.op("Sign", x), g.op("Floor", g.op("Abs", x)))
 
 
-def _floored(g: GraphBuilder, quotient: str, x: Any, y: Any, kind: dtype) -> str:
-    """The quotient of integers, which ONNX rounds towards zero, rounded down: less one where the rest has y's sign not."""
+def _floor_quotient(g: GraphBuilder, quotient: str, x: Any, y: Any, kind: dtype) -> str:
+    """Round a quotient of integers down: ONNX rounds towards zero, so subtract 1 if the remainder's sign differs from y's."""
     first, second = _common(g, x, y, kind)
     rest = g.op("Sub", first, g.op("Mul", quotient, second))
     zero = g.scalar(0, kind)
@@ -190,7 +190,7 @@ def exp2(g: GraphBuilder, x: Value) -> str:
 
 @translation("trunc")
 def trunc(g: GraphBuilder, x: Value) -> str:
-    return _truncated(g, x.name)
+    return _truncate(g, x.name)
 
 
 @translation("isnan")

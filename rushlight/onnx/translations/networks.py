@@ -77,13 +77,13 @@ def layer_norm(
     return [found if bias is None else g.op("Add", found, bias)]
 
 
-def _batched(g: GraphBuilder, x: Value, count: int) -> tuple[Any, bool]:
-    """The value with a batch in front of its channels, and whether it had none."""
+def _add_batch(g: GraphBuilder, x: Value, count: int) -> tuple[Any, bool]:
+    """Return the value with a batch dimension before its channels, and whether that was added."""
     alone = len(x.shape) == count + 1
     return (g.op("Unsqueeze", x, g.ints([0])) if alone else x), alone
 
 
-def _unbatched(g: GraphBuilder, value: str, alone: bool) -> str:
+def _remove_batch(g: GraphBuilder, value: str, alone: bool) -> str:
     return g.op("Squeeze", value, g.ints([0])) if alone else value
 
 
@@ -94,12 +94,12 @@ def max_pool(
 ) -> list[str]:  # fmt: skip
     count = 3 if "3d" in g.output_op else 2
     kernel, padding, dilation = (_spread(each, count) for each in (kernel, padding, dilation))
-    given, alone = _batched(g, x, count)
+    given, alone = _add_batch(g, x, count)
     found = g.op(
         "MaxPool", given, kernel_shape=kernel, strides=_spread(stride, count) if stride else kernel, pads=[*padding, *padding],
         dilations=dilation, ceil_mode=int(ceil_mode),
     )  # fmt: skip
-    found = _unbatched(g, found, alone)
+    found = _remove_batch(g, found, alone)
     return [found] if "indices" in g.output_op else found
 
 
@@ -112,12 +112,12 @@ def avg_pool(
         raise OnnxExporterError("average pooling with divisor_override is not translated")
     count = int(g.output_op[-2])
     kernel, padding = _spread(kernel, count), _spread(padding, count)
-    given, alone = _batched(g, x, count)
+    given, alone = _add_batch(g, x, count)
     found = g.op(
         "AveragePool", given, kernel_shape=kernel, strides=_spread(stride, count) if stride else kernel,
         pads=[*padding, *padding], ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad),
     )  # fmt: skip
-    return _unbatched(g, found, alone)
+    return _remove_batch(g, found, alone)
 
 
 @translation("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -131,9 +131,9 @@ def adaptive_pool(g: GraphBuilder, x: Value, size: Sequence[int]) -> Any:
     if any(type(each) is not int or each % wanted for each, wanted in zip(given, sizes, strict=True)):
         raise OnnxExporterError(f"adaptive pooling from {list(given)} to {sizes} is not translated: windows differ in size")
     kernel = [each // wanted for each, wanted in zip(given, sizes, strict=True)]
-    value, alone = _batched(g, x, count)
+    value, alone = _add_batch(g, x, count)
     found = g.op("MaxPool" if is_max else "AveragePool", value, kernel_shape=kernel, strides=kernel)
-    found = _unbatched(g, found, alone)
+    found = _remove_batch(g, found, alone)
     return [found] if is_max else found
 
 
@@ -151,15 +151,15 @@ def attention(
     if attn_mask is not None:
         scores = g.op("Add", scores, g.tensor(attn_mask, kind))
     if is_causal:
-        scores = g.op("Where", _causal(g, query, key), scores, g.scalar(-math.inf, kind))
+        scores = g.op("Where", _causal_mask(g, query, key), scores, g.scalar(-math.inf, kind))
     shares = g.op("Softmax", scores, axis=-1)
     if attn_mask is not None:  # a query that sees no key takes nothing
         shares = g.op("Where", g.op("IsNaN", shares), g.scalar(0, kind), shares)
     return [g.op("MatMul", shares, value)]
 
 
-def _causal(g: GraphBuilder, query: Value, key: Value) -> str:
-    """Which keys a query sees: those that do not come behind it."""
+def _causal_mask(g: GraphBuilder, query: Value, key: Value) -> str:
+    """Return the mask of the keys that each query attends to: those at its own position or before."""
     rows, columns = (
         g.op("Range", g.scalar(0, int64), g.op("Gather", g.op("Shape", each), g.scalar(-2, int64), axis=0), g.scalar(1, int64))
         for each in (query, key)

@@ -91,7 +91,7 @@ def scatter(g: GraphBuilder, x: Value, dim: int, index: Value, source: Any, **op
 
 @translation("select_scatter")
 def select_scatter(g: GraphBuilder, x: Value, source: Value, dim: int, index: int) -> str:
-    """What lies in front of the place, the new values, and what lies behind it."""
+    """Concatenate the part before the index, the new values, and the part after the index."""
     dim %= len(x.shape)
     new = g.op("Unsqueeze", g.op("Expand", source, g.shape(_without(g, x, dim))), g.ints([dim]))
     start, end = (index, index + 1) if index != -1 else (-1, _END)

@@ -10,7 +10,7 @@ from rushlight.optim.optimizer import Optimizer
 
 
 class CosineAnnealingLR(LRScheduler):
-    """From the initial rate to `eta_min` and back along a cosine with half period `T_max` epochs, without restarts."""
+    """Move the rate from its initial value to `eta_min` and back, along a cosine with half period `T_max` epochs."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1):
         self.T_max = T_max
@@ -40,7 +40,7 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """From the initial rate to `eta_min` along half a cosine, repeatedly.
+    """Move the rate from its initial value to `eta_min` along half a cosine, repeatedly.
 
     The first run takes `T_0` epochs, and each later run `T_mult` times as many as the one before. `step` also takes fractions
     of epochs. ValueError unless T_0 > 0 and T_mult >= 1 are ints and eta_min is a number.

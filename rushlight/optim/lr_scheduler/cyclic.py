@@ -21,7 +21,7 @@ _HEIGHTS: dict[str, tuple[Callable[[float, float], float], str]] = {
 
 
 class CyclicLR(LRScheduler):
-    """From `base_lr` to `max_lr` in `step_size_up` steps and back in `step_size_down` (as many).
+    """Move the rate from `base_lr` to `max_lr` in `step_size_up` steps and back in `step_size_down` (default: as many).
 
     The momentum moves in the opposite direction. `mode` is "triangular", "triangular2" (half as high in each cycle) or
     "exp_range" (gamma ** step high); `scale_fn` replaces it: a function of the cycle's number or of the step's ("iterations"),

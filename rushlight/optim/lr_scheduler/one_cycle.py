@@ -18,7 +18,7 @@ _FALL_TO_END = ("max_lr", "min_lr", "base_momentum", "max_momentum")
 
 
 class OneCycleLR(LRScheduler):
-    """From max_lr / div_factor to `max_lr` in `pct_start` of the steps, then down to the first rate / final_div_factor.
+    """Move the rate from max_lr / div_factor to `max_lr` in `pct_start` of the steps, then to first rate / final_div_factor.
 
     With `three_phase` the fall first mirrors the rise. The momentum moves the other way between `max_momentum` and
     `base_momentum`. There are `total_steps` steps, or epochs * steps_per_epoch. `anneal_strategy` is "cos" or "linear".

@@ -30,13 +30,13 @@ class LRScheduler:
         self.optimizer = check_optimizer(optimizer)
         for position, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", _copied(group["lr"]))
+                group.setdefault("initial_lr", _copy_rate(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{position}] when resuming an optimizer; "
                     "load the optimizer's state dict first"
                 )
-        self.base_lrs = [_copied(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs = [_copy_rate(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._is_initial = False
         self._get_lr_called_within_step = False
@@ -120,7 +120,7 @@ def check_optimizer(optimizer: Any) -> Optimizer:
 
 def current_rates(optimizer: Optimizer) -> list[float | Tensor]:
     """The rates of the groups; tensors are copied."""
-    return [_copied(group["lr"]) for group in optimizer.param_groups]
+    return [_copy_rate(group["lr"]) for group in optimizer.param_groups]
 
 
 def set_rate(group: dict[str, Any], rate: float | Tensor, name: str = "lr") -> None:
@@ -131,7 +131,7 @@ def set_rate(group: dict[str, Any], rate: float | Tensor, name: str = "lr") -> N
         group[name] = rate
 
 
-def _copied(rate: float | Tensor) -> float | Tensor:
+def _copy_rate(rate: float | Tensor) -> float | Tensor:
     return rate.clone() if isinstance(rate, Tensor) else rate
 
 

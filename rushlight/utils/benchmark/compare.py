@@ -75,7 +75,7 @@ class Compare:
             lines.append(f"{threads} threads: ".ljust(total, "-"))
             for row, name in group:
                 cells = (
-                    f"  |  {self._coloured(texts.get((row, column), '').rjust(width), found, row, column)}"
+                    f"  |  {self._colour_by_ratio(texts.get((row, column), '').rjust(width), found, row, column)}"
                     for column, width in zip(columns, widths, strict=True)
                 )
                 lines.append(f"      {name}".ljust(first) + "".join(cells))
@@ -92,7 +92,7 @@ class Compare:
             shown += f" (! {100 * measurement.iqr / measurement.median:.0f}%)"
         return shown
 
-    def _coloured(self, text: str, found: dict[tuple, Measurement], row: tuple, column: str) -> str:
+    def _colour_by_ratio(self, text: str, found: dict[tuple, Measurement], row: tuple, column: str) -> str:
         if self._colorize is Colorize.NONE or (row, column) not in found:
             return text
         place = 0 if self._colorize is Colorize.ROWWISE else 1

@@ -77,13 +77,13 @@ class TaskSpec:
             return self.label + (f": {self.sub_label}" if self.sub_label else "")
         if "\n" not in self.stmt:
             return self.stmt
-        return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n" + _indented(self.stmt)
+        return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n" + _indent(self.stmt)
 
     def setup_str(self) -> str:
         """The setup as shown in tables."""
         if not self.setup or self.setup == "pass":
             return ""
-        return f"setup:\n{_indented(self.setup)}" if "\n" in self.setup else f"setup: {self.setup}"
+        return f"setup:\n{_indent(self.setup)}" if "\n" in self.setup else f"setup: {self.setup}"
 
     def summarize(self) -> str:
         """All of it, in lines."""
@@ -93,7 +93,7 @@ class TaskSpec:
         return "\n".join(part for part in parts if part)
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())
 
 

@@ -82,7 +82,7 @@ class StackDataset(Dataset[Any]):
         """The samples of a batch."""
         columns = []
         for dataset in self._parts:
-            column = _fetched(dataset, indices)
+            column = _fetch_samples(dataset, indices)
             if len(column) != len(indices):
                 raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(column)}")
             columns.append(column)
@@ -95,8 +95,8 @@ class StackDataset(Dataset[Any]):
         return self._length
 
 
-def _fetched(dataset: Dataset, indices: Sequence[int]) -> list:
-    """The samples of several indices, in one call if the dataset supports that."""
+def _fetch_samples(dataset: Dataset, indices: Sequence[int]) -> list:
+    """Return the samples of several indices, in one call if the dataset supports that."""
     together = getattr(dataset, "__getitems__", None)
     return together(indices) if callable(together) else [dataset[index] for index in indices]
 
@@ -168,7 +168,7 @@ class Subset(Dataset[T_co]):
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
         """The samples of a batch."""
-        return _fetched(self.dataset, [self.indices[index] for index in indices])
+        return _fetch_samples(self.dataset, [self.indices[index] for index in indices])
 
     def __len__(self) -> int:
         return len(self.indices)

@@ -122,7 +122,7 @@ def run(job: Job, tasks: Any, results: Any, done: Any) -> None:
             answer = StreamEnd(job.worker) if job.iterable else WorkerError(_where(job))
         except Exception:
             answer = WorkerError(_where(job))
-        results.put((number, job.worker, _pickled(answer, job)))
+        results.put((number, job.worker, _pickle_answer(answer, job)))
     results.close()
     if done.is_set():
         # Nobody reads the rest of the pipe.
@@ -156,8 +156,8 @@ def _where(job: Job) -> str:
     return f"in DataLoader worker process {job.worker}"
 
 
-def _pickled(answer: Any, job: Job) -> bytes:
-    """Pickle here instead of in the queue's thread, whose errors would be lost."""
+def _pickle_answer(answer: Any, job: Job) -> bytes:
+    """Pickle an answer here instead of in the queue's thread, whose errors would be lost."""
     try:
         return bytes(ForkingPickler.dumps(answer))
     except Exception:

@@ -111,7 +111,7 @@ class SummaryWriter:
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """How values are distributed. `bins` are those of `numpy.histogram`. ValueError for values that are not finite."""
+        """Add a histogram of values. `bins` are those of `numpy.histogram`. ValueError for values that are not finite."""
         self._get_file_writer().add_summary(summaries.histogram(tag, values, bins, max_bins), global_step, walltime)
 
     def add_histogram_raw(

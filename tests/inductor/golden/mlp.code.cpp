@@ -97,8 +97,8 @@ static void kernel_3(const float* in0, float* out0) {
   }
 }
 
-extern "C" RL_CALLS int rushlight_pack(void** buffers) {
-  rl::run_left runs[2];
+extern "C" RL_UNOPTIMIZED int rushlight_pack(void** buffers) {
+  rl::loop_progress runs[2];
   #pragma omp parallel num_threads(2)
   {
     rl::team_member member(runs);

@@ -90,7 +90,7 @@ extern "C" int rushlight_entry(void** buffers) {
   const int64_t s1 = (int64_t)(buffers + 5)[1];
   long at[2];
   rushlight_place_blocks(s0, s1, at);
-  rl::run_left runs[2];
+  rl::loop_progress runs[2];
   #pragma omp parallel num_threads(2) if (128L*s0 + 64L*s0*s1 >= 600000L)
   {
     rl::team_member member(runs);

@@ -26,18 +26,18 @@ namespace deployed {
 
 using tensor = ::RL_MODEL(tensor);
 using value = ::RL_MODEL(value);
-constexpr int most_dims = RL_CONSTANT(MAX_RANK);
+constexpr int max_dims = RL_CONSTANT(MAX_RANK);
 constexpr int ok = RL_CONSTANT(OK), bad_argument = RL_CONSTANT(BAD_ARGUMENT), bad_weights = RL_CONSTANT(BAD_WEIGHTS);
 constexpr int failed = RL_CONSTANT(FAILED), no_memory = RL_CONSTANT(NO_MEMORY);
 constexpr int unfit = -1;  // one form of a method is not for these arguments; another form may be
 
 constexpr size_t alignment = 64;
-constexpr int64_t most_bytes = (int64_t)1 << (sizeof(size_t) > 4 ? 60 : 30);
+constexpr int64_t max_bytes = (int64_t)1 << (sizeof(size_t) > 4 ? 60 : 30);
 inline size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 inline void* take_aligned(size_t bytes) {
   void* made = nullptr;
-  if (bytes > (size_t)most_bytes) return nullptr;
+  if (bytes > (size_t)max_bytes) return nullptr;
   return posix_memalign(&made, alignment, bytes ? aligned(bytes) : alignment) ? nullptr : made;
 }
 
@@ -53,7 +53,7 @@ class memory {
 
   // Null where there is no more.
   void* take(int64_t bytes) {
-    if (bytes < 0 || bytes > most_bytes) return nullptr;
+    if (bytes < 0 || bytes > max_bytes) return nullptr;
     const size_t wanted = aligned(bytes ? (size_t)bytes : 1);
     if (!blocks || blocks->size - blocks->used < wanted) {
       const size_t size = wanted > least ? wanted : least;
@@ -144,7 +144,7 @@ inline int64_t count_of(const tensor& self) {
   }
   if (empty) return 0;
   for (int dim = 0; dim < self.rank; ++dim)
-    if (__builtin_mul_overflow(count, self.sizes[dim], &count) || count > most_bytes) return -1;
+    if (__builtin_mul_overflow(count, self.sizes[dim], &count) || count > max_bytes) return -1;
   return count;
 }
 
@@ -179,7 +179,7 @@ inline bool lies_by(const tensor& self, const int64_t* strides) {
 
 // A list of sizes as an array.
 struct size_list {
-  int64_t numbers[most_dims];
+  int64_t numbers[max_dims];
 };
 template <class... Sizes> inline size_list sizes_of(Sizes... sizes) { return {{(int64_t)sizes...}}; }
 
@@ -197,7 +197,7 @@ inline int64_t reach_of(const tensor& self) {
   for (int dim = 0; dim < self.rank; ++dim) {
     int64_t step;
     if (self.strides[dim] < 0 || __builtin_mul_overflow(self.sizes[dim] - 1, self.strides[dim], &step)) return -1;
-    if (__builtin_add_overflow(last, step, &last) || last > most_bytes / 8) return -1;
+    if (__builtin_add_overflow(last, step, &last) || last > max_bytes / 8) return -1;
   }
   return (last + 1) * bytes_of(self.dtype);
 }
@@ -517,7 +517,7 @@ struct slot {
 inline bool is_sound(const value& given, int depth) {
   const int kind = given.kind;
   if (kind < RL_CONSTANT(NONE) || kind > RL_CONSTANT(DICT) || depth > 16) return false;
-  if (kind == RL_CONSTANT(TENSOR)) return given.as.tensor.rank >= 0 && given.as.tensor.rank <= most_dims;
+  if (kind == RL_CONSTANT(TENSOR)) return given.as.tensor.rank >= 0 && given.as.tensor.rank <= max_dims;
   if (kind == RL_CONSTANT(STRING)) return given.as.string.text || !given.as.string.size;
   if (!has_items(kind)) return true;
   if (given.as.list.count && !given.as.list.items) return false;
@@ -530,7 +530,7 @@ inline bool is_sound(const value& given, int depth) {
 inline bool is_place(const value& given) {
   if (given.kind != RL_CONSTANT(TENSOR)) return given.kind >= RL_CONSTANT(NONE) && given.kind <= RL_CONSTANT(DICT);
   const tensor& place = given.as.tensor;
-  return place.rank >= 0 && place.rank <= most_dims && (!place.data || count_of(place) >= 0);
+  return place.rank >= 0 && place.rank <= max_dims && (!place.data || count_of(place) >= 0);
 }
 
 // How a list lies in a structured program: how deep lists are in it, and what the innermost hold.
@@ -692,7 +692,7 @@ struct handle : complaint {
     tensor made = first;
     made.rank += is_stack;
     if (dim < 0) dim += made.rank;
-    if (made.rank > most_dims || dim < 0 || dim >= made.rank) return say(failed, "tensors cannot be put together so");
+    if (made.rank > max_dims || dim < 0 || dim >= made.rank) return say(failed, "tensors cannot be put together so");
     for (int at = made.rank - 1; is_stack && at > dim; --at) made.sizes[at] = made.sizes[at - 1];
     made.sizes[dim] = (int64_t)count * (is_stack ? 1 : first.sizes[dim]);
     set_contiguous(made);
@@ -730,7 +730,7 @@ struct handle : complaint {
 
   static const char* sizes_text(const tensor& found, char* text, size_t room) {
     size_t used = (size_t)snprintf(text, room, "[");
-    for (int dim = 0; dim < found.rank && dim < most_dims && used < room; ++dim)
+    for (int dim = 0; dim < found.rank && dim < max_dims && used < room; ++dim)
       used += (size_t)snprintf(text + used, room - used, dim ? ", %lld" : "%lld", (long long)found.sizes[dim]);
     if (used < room) snprintf(text + used, room - used, "]");
     return text;

@@ -182,7 +182,7 @@ struct language {
   any times(const any& a, int64_t count) {
     if (count < 0) count = 0;
     int64_t size;
-    if (__builtin_mul_overflow(a.as.text->size, count, &size) || size > most_bytes) return fail(no_memory, "there is no memory left");
+    if (__builtin_mul_overflow(a.as.text->size, count, &size) || size > max_bytes) return fail(no_memory, "there is no memory left");
     any made = text_of(nullptr, size);
     for (int64_t i = 0; !status && i < count; ++i)
       memcpy(bytes_in(made) + i * a.as.text->size, a.as.text->data, (size_t)a.as.text->size);
@@ -559,7 +559,7 @@ struct language {
     found.as.list = &none_left;
     if (!made) return found;
     const int64_t room = count > 4 ? count : 4;
-    if (count > most_bytes / (int64_t)sizeof(any)) fail(no_memory, "there is no memory left");
+    if (count > max_bytes / (int64_t)sizeof(any)) fail(no_memory, "there is no memory left");
     any* const items = status ? nullptr : (any*)take(room * (int64_t)sizeof(any));
     if (!items) return found;
     *made = {items, count, room};

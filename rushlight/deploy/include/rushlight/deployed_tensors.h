@@ -86,7 +86,7 @@ struct tensors : language {
   }
   any unsqueeze(const any& a, int64_t dim) {
     const int at = dim_of(dim, in(a).rank + 1);
-    if (in(a).rank == most_dims) fail(failed, "a tensor of more dimensions than the interface has");
+    if (in(a).rank == max_dims) fail(failed, "a tensor of more dimensions than the interface has");
     if (status) return {};
     tensor made = in(a);
     for (int i = made.rank; i > at; --i) made.sizes[i] = made.sizes[i - 1], made.strides[i] = made.strides[i - 1];
@@ -251,10 +251,10 @@ struct tensors : language {
   }
   // A tensor of a number, or of lists of numbers, all as long.
   any tensor_from(const any& numbers, int name) {
-    int64_t sizes[most_dims + 1];
+    int64_t sizes[max_dims + 1];
     int rank = 0;
     for (const any* at = &numbers; at->kind == RL_CONSTANT(LIST); at = at->as.list->items) {
-      if (rank == most_dims) return fail(failed, "lists within lists, too deep for a tensor");
+      if (rank == max_dims) return fail(failed, "lists within lists, too deep for a tensor");
       sizes[rank++] = at->as.list->count;
       if (!at->as.list->count) break;
     }
@@ -324,11 +324,11 @@ struct tensors : language {
       if (lead > in(a).rank || in(a).sizes[dim] != in(mask).sizes[dim])
         return fail(failed, "IndexError: The shape of the mask does not match the shape of the indexed tensor at dimension %d", dim);
     const int64_t places = count_of(in(mask));
-    int64_t sizes[most_dims + 1] = {0};
+    int64_t sizes[max_dims + 1] = {0};
     for (int64_t i = 0; i < places; ++i) sizes[0] += is_set(in(mask), i);
     int64_t row = width(in(a));
     for (int dim = lead; dim < in(a).rank; ++dim) row *= sizes[dim - lead + 1] = in(a).sizes[dim];
-    if (in(a).rank - lead + 1 > most_dims) return fail(failed, "a tensor of more dimensions than the interface has");
+    if (in(a).rank - lead + 1 > max_dims) return fail(failed, "a tensor of more dimensions than the interface has");
     any made = new_tensor(in(a).dtype, in(a).rank - lead + 1, sizes);
     char* to = status ? nullptr : (char*)in(made).data;
     for (int64_t i = 0; !status && row && i < places; ++i)

@@ -54,7 +54,7 @@ inline int find_nonzero(handle& self, const value& given, value* made) {
     for (int64_t i = 0; i < count; ++i) found += key_of(data[i]) != zero;
     int64_t* const places = (int64_t*)self.take(found * (in.rank ? in.rank : 1) * (int64_t)sizeof(int64_t));
     if (!places) return self.no_more();
-    int64_t index[most_dims] = {0}, row = 0;
+    int64_t index[max_dims] = {0}, row = 0;
     for (int64_t i = 0; i < count; ++i) {
       if (key_of(data[i]) != zero) {
         for (int dim = 0; dim < in.rank; ++dim) places[row * in.rank + dim] = index[dim];

@@ -7,7 +7,7 @@
 
 namespace rl_team {
 
-constexpr int most_helpers = 63;
+constexpr int max_helpers = 63;
 
 class thread_pool : public helpers {
  public:
@@ -30,7 +30,7 @@ class thread_pool : public helpers {
   thread_pool& operator=(const thread_pool&) = delete;
 
  private:
-  pthread_t threads[most_helpers];
+  pthread_t threads[max_helpers];
   pthread_mutex_t lock;
   pthread_cond_t work_is_there;
   int count = 0;         // of threads that were started
@@ -42,7 +42,7 @@ class thread_pool : public helpers {
 
   static int make_ready(helpers* self, int threads) {
     thread_pool& pool = *(thread_pool*)self;
-    while (pool.count < threads - 1 && pool.count < most_helpers) {
+    while (pool.count < threads - 1 && pool.count < max_helpers) {
       if (pthread_create(&pool.threads[pool.count], nullptr, wait_for_work, &pool) != 0) break;
       ++pool.count;
     }
@@ -66,7 +66,7 @@ class thread_pool : public helpers {
     pool.wanted = pool.begun;  // nobody begins any more
     const int others = pool.begun - 1;
     pthread_mutex_unlock(&pool.lock);
-    for (int looks = 0; __atomic_load_n(&pool.done, __ATOMIC_ACQUIRE) < others; looks += looks <= short_waits)
+    for (int looks = 0; __atomic_load_n(&pool.done, __ATOMIC_ACQUIRE) < others; looks += looks <= max_polls)
       wait_a_little(looks);
   }
 
@@ -74,7 +74,7 @@ class thread_pool : public helpers {
     thread_pool& pool = *(thread_pool*)self;
     unsigned seen = 0;
     for (;;) {
-      for (int looks = 0; looks < short_waits && __atomic_load_n(&pool.round, __ATOMIC_ACQUIRE) == seen; ++looks) wait_a_little(looks);
+      for (int looks = 0; looks < max_polls && __atomic_load_n(&pool.round, __ATOMIC_ACQUIRE) == seen; ++looks) wait_a_little(looks);
       pthread_mutex_lock(&pool.lock);
       while (pool.round == seen && !pool.ends) pthread_cond_wait(&pool.work_is_there, &pool.lock);
       seen = pool.round;

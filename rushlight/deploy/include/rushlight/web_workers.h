@@ -31,7 +31,7 @@ class thread_pool : public helpers {
   void work() {
     int32_t seen = 0;
     for (;;) {
-      for (int looks = 0; looks < short_waits && __atomic_load_n(&round, __ATOMIC_ACQUIRE) == seen; ++looks) wait_a_little(looks);
+      for (int looks = 0; looks < max_polls && __atomic_load_n(&round, __ATOMIC_ACQUIRE) == seen; ++looks) wait_a_little(looks);
       while (__atomic_load_n(&round, __ATOMIC_ACQUIRE) == seen) __builtin_wasm_memory_atomic_wait32(&round, seen, -1);
       seen = __atomic_load_n(&round, __ATOMIC_ACQUIRE);
       if (__atomic_load_n(&ends, __ATOMIC_ACQUIRE)) break;

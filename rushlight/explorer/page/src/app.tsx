@@ -1,4 +1,4 @@
-// The page: bar, source, view, foot.
+// The page: bar, source, view and foot.
 
 import { useRef } from "preact/hooks";
 import type { ComponentChildren } from "preact";
@@ -118,7 +118,7 @@ function Recordings() {
   );
 }
 
-/** Two panes, and an edge between them that one drags. */
+/** Two panes with a draggable edge between them. */
 function Split({ left, right }: { left: ComponentChildren; right: ComponentChildren }) {
   const frame = useRef<HTMLDivElement>(null);
   const drag = (event: PointerEvent) => {

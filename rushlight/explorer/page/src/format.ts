@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formatting of numbers for people.
 
 const THOUSANDS = ["", "k", "M", "G", "T"];
 
@@ -17,7 +17,7 @@ export function bytes(value: number): string {
   return `${scaled(value)}B`;
 }
 
-/** "1.23 M", ready for a unit behind it. */
+/** "1.23 M", to be followed by a unit. */
 export function scaled(value: number): string {
   let step = 0;
   while (Math.abs(value) >= 1000 && step < THOUSANDS.length - 1) {

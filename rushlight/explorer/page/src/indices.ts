@@ -1,4 +1,4 @@
-// What a recording's parts have to do with one another. Made once, so that a mark is a few look-ups.
+// Indices over a recording: how its parts relate. They are built once, so that a mark needs only a few look-ups.
 
 import type { GraphNode, Kernel, Place, Recording, SourceFile, Stage, Unit } from "./recording";
 
@@ -7,7 +7,7 @@ export type LineStatus = "captured" | "broken" | "untouched";
 export interface KernelEntry {
   kernel: Kernel;
   unit: Unit;
-  /** Its index among the kernels of its unit, and of its graph. */
+  /** The kernel's index among those of its unit, and among those of its graph. */
   index: number;
   inGraph: number;
 }
@@ -25,7 +25,7 @@ export interface StageEntry {
   unit: Unit;
   blocks: Block[];
   lines: number;
-  /** Nodes of the drawn graph with the kernels that calculate them. */
+  /** Nodes of the drawn graph, with the kernels that compute them. */
   kernelOfNode: (KernelEntry | null)[];
 }
 
@@ -36,11 +36,11 @@ export interface Index {
   kernels: KernelEntry[];
   kernelsOfPlace: Map<Place, KernelEntry[]>;
   status: Map<Place, LineStatus>;
-  /** Seconds in kernels by line: a kernel of several lines counts for each of them with its part. */
+  /** Seconds in kernels by line: the time of a kernel is divided among its lines. */
   seconds: Map<Place, number>;
   kernelSeconds: number;
   largestLine: number;
-  /** All lines that any stage names. */
+  /** All lines of programs that some stage refers to. */
   places: Set<Place>;
   breakOfPlace: Map<Place, { unit: Unit; reason: string; hint: string }>;
 }
@@ -144,7 +144,7 @@ function linkCode(blocks: Block[], kernels: KernelEntry[], stage: Stage): void {
 
 const BUFFER = /^\s*(?:\w+\(name='(\w+)'|(\w+):)/m;
 
-/** Blocks that begin with a buffer, as those of loops and fusion groups do, belong to the kernel that calculates it. */
+/** Blocks that begin with a buffer (in loops and fusion groups) belong to the kernel that computes the buffer. */
 function linkBuffers(blocks: Block[], kernels: KernelEntry[], stage: Stage): void {
   const calculated = new Map<string, KernelEntry[]>();
   for (const entry of kernels) for (const name of entry.kernel.buffers) append(calculated, name, entry);
@@ -158,7 +158,7 @@ function linkBuffers(blocks: Block[], kernels: KernelEntry[], stage: Stage): voi
   }
 }
 
-/** The blocks, with the lines of nodes whose kernel is known as blocks of their own. */
+/** The blocks, with separate blocks for the lines of nodes whose kernel is known. */
 function splitByNodes(blocks: Block[], nodes: GraphNode[], kernels: (KernelEntry | null)[]): Block[] {
   const byLine = new Map<number, Block>();
   nodes.forEach((node, at) => {

@@ -1,4 +1,4 @@
-// The keyboard.
+// Keyboard shortcuts.
 
 import { signal } from "@preact/signals";
 import { fileOf, lineOf } from "./indices";
@@ -60,7 +60,7 @@ function escape(event: KeyboardEvent): void {
   } else if (!isTyping(event)) pinned.value = null;
 }
 
-/** Whether the key means something. */
+/** Handle a key; return whether it is a shortcut. */
 function press(key: string): boolean {
   if (leading) {
     leading = false;
@@ -84,7 +84,7 @@ function focusSearch(): void {
   document.querySelector<HTMLInputElement>("#search")?.focus();
 }
 
-/** Pin the next line of the shown file that something came from. */
+/** Pin the next line of the shown file that some stage came from. */
 function stepLine(by: 1 | -1): void {
   const found = index.peek()!;
   const at = file.peek();

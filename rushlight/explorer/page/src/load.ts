@@ -1,4 +1,4 @@
-// Reads recordings out of a page, or out of a file that somebody picked.
+// Reads recordings from the page, or from a file that the user picked.
 
 import type { Graph, Kernel, Machine, Recording, Stage, Unit } from "./recording";
 
@@ -6,7 +6,7 @@ const ELEMENT = / id="recordings">([A-Za-z0-9+/=\s]+)</; // the name of its elem
 
 const SURROGATE = /\\u[dD][89a-fA-F]/;
 
-/** The recordings that gzip-compressed JSON in base64 holds. */
+/** Decode recordings from gzip-compressed JSON in base64. */
 export async function decode(base64: string): Promise<Recording[]> {
   const text = atob(base64.trim());
   const bytes = new Uint8Array(text.length);
@@ -15,7 +15,7 @@ export async function decode(base64: string): Promise<Recording[]> {
   return recordingsOf(await new Response(stream).text());
 }
 
-/** The recordings of a file: a page like this one, or JSON. */
+/** Read the recordings of a file: a page like this one, or JSON. */
 export async function readFile(file: File): Promise<Recording[]> {
   const text = await file.text();
   if (!text.trimStart().startsWith("<")) return recordingsOf(text);
@@ -35,12 +35,12 @@ function recordingsOf(json: string): Recording[] {
   });
 }
 
-/** Halves of characters, which no text can show, are replaced. */
+/** Replace lone surrogates, which cannot be shown. */
 function wellFormed(_: string, value: unknown): unknown {
   return typeof value === "string" ? value.toWellFormed() : value;
 }
 
-/** The recording with what it lacks filled in. */
+/** Return the recording with missing fields set to defaults. */
 function complete(given: Partial<Recording>): Recording {
   return {
     version: 1,

@@ -1,4 +1,4 @@
-// The mark: the line, node or kernel under the pointer, or the pinned one, and what has to do with it.
+// The mark: the line, node or kernel under the pointer, or the pinned one, and everything related to it.
 
 import { computed, signal } from "@preact/signals";
 import { append, type Block, type Index, type KernelEntry } from "./indices";
@@ -6,11 +6,11 @@ import type { Place, Unit } from "./recording";
 
 export interface Mark {
   places: Set<Place>;
-  /** Set where it is more precise than the lines: one kernel of many that a line became. */
+  /** Set if it is more precise than the lines: one of several kernels that a line became. */
   kernel: KernelEntry | null;
 }
 
-/** 0: nothing to do with the mark. 1: shares a line with it. 2: is it, or came from it. */
+/** The relation to the mark. 0: none. 1: shares a line with the mark. 2: is the mark, or derived from it. */
 export type Level = 0 | 1 | 2;
 
 export const hovered = signal<Mark | null>(null);
@@ -27,12 +27,12 @@ export function hover(next: Mark | null): void {
   if (!sameMark(hovered.peek(), next)) hovered.value = next;
 }
 
-/** Pin a mark, or let go of it where it is pinned already. */
+/** Pin a mark, or unpin it if it is pinned. */
 export function togglePin(next: Mark | null): void {
   pinned.value = sameMark(pinned.peek(), next) ? null : next;
 }
 
-/** The level of what came from lines, by way of a kernel where that is known. */
+/** The level of an element that comes from these lines, and from this kernel if it is known. */
 export function levelOf(current: Mark | null, places: Place[], kernel: KernelEntry | null): Level {
   if (!current) return 0;
   if (current.kernel && current.kernel === kernel) return 2;
@@ -40,7 +40,7 @@ export function levelOf(current: Mark | null, places: Place[], kernel: KernelEnt
   return current.kernel ? 1 : 2;
 }
 
-/** The level of lines of the program themselves. */
+/** The level of a line of the program. */
 export function levelOfLines(current: Mark | null, places: Place[]): Level {
   return current && hasAny(current, places) ? 2 : 0;
 }
@@ -49,7 +49,7 @@ function hasAny(current: Mark, places: Place[]): boolean {
   return places.some((place) => current.places.has(place));
 }
 
-/** The level of each block of a text, which is a stage's or the program's own. */
+/** The level of each block of a text, which is a stage's or the program's source. */
 export function levelsOf(current: Mark | null, blocks: Block[], program = false): Uint8Array {
   const levels = new Uint8Array(blocks.length);
   if (!current) return levels;
@@ -64,7 +64,7 @@ export interface Touched {
   lines: number;
 }
 
-/** How far a mark reaches into each stage of a unit, and with how many lines. */
+/** The level of the mark in each stage of a unit, and the number of marked lines. */
 export function touchedStages(index: Index, unit: Unit, current: Mark | null): Map<number, Touched> {
   const counts = new Map<number, Touched>();
   if (!current) return counts;
@@ -95,7 +95,7 @@ function touchesOf(index: Index): Touches {
   return made;
 }
 
-/** The kernels that a mark is about. */
+/** The kernels that a mark concerns. */
 export function kernelsOf(index: Index, current: Mark): KernelEntry[] {
   if (current.kernel) return [current.kernel];
   const found = new Set<KernelEntry>();

@@ -1,4 +1,4 @@
-// A recording: what the page shows. `rushlight/explorer/recording.py` writes it as JSON.
+// A recording: the data that the page shows. `rushlight/explorer/recording.py` writes it as JSON.
 //
 // Times are seconds since the recording began; durations are seconds. Lines are counted from 1.
 
@@ -10,10 +10,10 @@ export interface Recording {
   title: string;
   /** The command or the name of the block that was recorded. */
   command: string;
-  /** When: ISO 8601, local time. */
+  /** The time of the recording: ISO 8601, local time. */
   made: string;
   machine: Machine;
-  /** Sentences on what the recording lacks: left out because it is too large, not measured because … Often empty. */
+  /** Sentences on data that the recording lacks, each with the reason: left out because … Often empty. */
   notes: string[];
   /** The end of what the program printed. */
   output: string;
@@ -31,7 +31,7 @@ export interface Machine {
   threads: number;
   python: string;
   rushlight: string;
-  /** What the machine can do, as measured: bytes and floating-point operations per second; null where nothing was timed. */
+  /** The machine's measured limits: bytes and floating-point operations per second; null if nothing was timed. */
   bandwidth: number | null;
   flops: number | null;
 }
@@ -40,18 +40,18 @@ export interface SourceFile {
   path: string;
   /** The shortest end of the path that no other file here has. */
   name: string;
-  /** Empty where the file could not be read or was left out. */
+  /** Empty if the file could not be read or was left out. */
   text: string;
-  /** Whether it is the user's, and not of an installed package. */
+  /** Whether the file is the user's own, not part of an installed package. */
   own: boolean;
 }
 
-/** What was compiled as one thing: a capture of a Python function, or a method of TorchScript. */
+/** A unit of compilation: one capture of a Python function, or a method of TorchScript. */
 export interface Unit {
   id: number;
   kind: "capture" | "script";
   name: string;
-  /** The function's first line; null where no source is known. */
+  /** The function's first line; null if no source is known. */
   place: Place | null;
   /** The function's last line in that file. */
   last: number | null;
@@ -60,7 +60,7 @@ export interface Unit {
   /** "compiled", "kept" (compiled before the recording), "eager" (runs as Python, `why` says why), "interpreted" (TorchScript). */
   status: string;
   why: string;
-  /** Lines of programs by what became of them. A line that was both captured and broken is among the broken ones. */
+  /** Lines of programs, grouped by their fate. A line that was captured and also broke the graph is only in `broken`. */
   captured: Place[];
   broken: Place[];
   untouched: Place[];
@@ -102,17 +102,17 @@ export interface Stage {
   id: number;
   /** "Capture", "Graphs", "Inductor", "TorchScript": the view that it belongs to. */
   view: string;
-  /** As RUSHLIGHT_LOGS names it: "graph", "joint", "loops", "fusion", "code", … */
+  /** The stage's name in RUSHLIGHT_LOGS: "graph", "joint", "loops", "fusion", "code", … */
   stage: string;
   title: string;
   language: "python" | "cpp" | "assembly" | "bytecode" | "torchscript" | "text";
   text: string;
-  /** [first line, last line, places]: which lines of the text come from which lines of programs. Blocks do not overlap. */
+  /** [first line, last line, places]: these lines of the text come from those lines of programs. Blocks do not overlap. */
   places: [number, number, Place[]][];
   at: number;
   seconds: number;
   graph: Graph | null;
-  /** The id of the stage that this one is shown as a change of. */
+  /** The id of the earlier stage whose text this one is compared with. */
   base: number | null;
 }
 
@@ -124,17 +124,17 @@ export interface Graph {
 
 export interface GraphNode {
   name: string;
-  /** What it does: "aten.mm", "input", "output", … */
+  /** The operation: "aten.mm", "input", "output", … */
   label: string;
   kind: "input" | "constant" | "call" | "output";
   /** Type and sizes: "f32[4, 16]". */
   detail: string;
   places: Place[];
-  /** The modules around it, outermost first: ["encoder", "encoder.layer.0"]; [] where there are none. */
+  /** The modules around it, outermost first: ["encoder", "encoder.layer.0"]; [] if there are none. */
   path: string[];
   /** Its line in the stage's text. */
   line: number | null;
-  /** The name of the kernel that calculates it. */
+  /** The name of the kernel that computes the node. */
   kernel: string | null;
 }
 
@@ -144,16 +144,16 @@ export interface Kernel {
   places: Place[];
   /** The title of the graph it belongs to: "forward", "backward", … */
   graph: string;
-  /** Number of timed calls, with sums over them. 0 where it was not timed. */
+  /** Number of timed calls; the numbers below are sums over them. 0 if the kernel was not timed. */
   calls: number;
   seconds: number;
   bytes: number;
   flops: number;
-  /** The time that the machine would need at its best, divided by `seconds`. */
+  /** The time that the kernel would take at the machine's limits, divided by `seconds`. */
   share: number;
   /** [stage id of the C++, first line, last line]. */
   code: [number, number, number] | null;
-  /** The buffers it calculates and, for each neighbour that it could have been joined with, why it was not. */
+  /** The buffers that the kernel computes, and for each neighbour that it was not fused with, the reason. */
   buffers: string[];
   apart: string[];
   assembly: string;
@@ -162,14 +162,14 @@ export interface Kernel {
 export interface Memory {
   /** The title of the graph. */
   graph: string;
-  /** Bytes of the arena, and of all blocks beside one another. */
+  /** Bytes of the arena, and the sum of the sizes of all its blocks. */
   arena: number;
   unshared: number;
   /** [name, bytes, offset, first kernel, last kernel]: kernels as indices among those of the graph. */
   blocks: [string, number, number, number, number][];
 }
 
-/** One call of a compiled function, from outside. */
+/** One call of a compiled function. */
 export interface Call {
   unit: number | null;
   name: string;
@@ -177,11 +177,11 @@ export interface Call {
   seconds: number;
   /** "compile", "kept", "hit", "recompile", "eager". */
   kind: string;
-  /** Of a call that compiled: seconds by stage, in order. */
+  /** Seconds by stage, in order, if the call compiled. */
   stages: [string, number][];
   /** Whether this is a run of one compiled graph whose kernels were timed: their times are part of `seconds`. */
   timed: boolean;
-  /** The graph that ran: the `graph` of its kernels. Empty for a call that is no run of one graph. */
+  /** The graph that ran: the `graph` of its kernels. Empty if the call did not run a single graph. */
   graph: string;
 }
 
@@ -196,7 +196,7 @@ export interface Steps {
   cut: boolean;
 }
 
-/** The way of one eager operator through the dispatcher. */
+/** How the dispatcher handled one eager operator. */
 export interface EagerCall {
   operator: string;
   places: Place[];
@@ -209,12 +209,12 @@ export interface EagerCall {
   steps: { keys: string[]; key: string; kernel: string; depth: number }[];
 }
 
-/** The history that a backward walks. */
+/** The tape that a backward pass walks. */
 export interface Tape {
   title: string;
   places: Place[];
   nodes: { name: string; saved: [string, string, number][]; places: Place[] }[];
   edges: [number, number][];
-  /** Bytes of all saved tensors, each memory once. */
+  /** Bytes of all saved tensors; shared memory counts once. */
   bytes: number;
 }

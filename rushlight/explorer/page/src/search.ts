@@ -1,4 +1,4 @@
-// Search over everything that a recording holds.
+// Search over all parts of a recording.
 
 import { batch } from "@preact/signals";
 import { type Index, blockAt, lineText, placeName } from "./indices";
@@ -14,8 +14,8 @@ export interface Hit {
   open: () => void;
 }
 
-const MOST_OF_A_KIND = 40;
-const MOST_LETTERS = 160; // longer lines are cut
+const MAX_OF_A_KIND = 40;
+const MAX_CHARACTERS = 160; // longer lines are cut
 
 export function search(index: Index, text: string): Hit[] {
   const wanted = text.trim().toLowerCase();
@@ -33,7 +33,7 @@ export function search(index: Index, text: string): Hit[] {
 
 function units(index: Index, wanted: string): Hit[] {
   const found = index.recording.units.filter((unit) => unit.name.toLowerCase().includes(wanted));
-  return found.slice(0, MOST_OF_A_KIND).map((unit) => ({
+  return found.slice(0, MAX_OF_A_KIND).map((unit) => ({
     kind: "unit",
     title: unit.name,
     detail: unit.status,
@@ -45,7 +45,7 @@ function kernels(index: Index, wanted: string): Hit[] {
   const found = index.kernels.filter(({ kernel }) =>
     `${kernel.name} ${kernel.operators.join(" ")} ${kernel.buffers.join(" ")}`.toLowerCase().includes(wanted),
   );
-  return found.slice(0, MOST_OF_A_KIND).map((entry) => ({
+  return found.slice(0, MAX_OF_A_KIND).map((entry) => ({
     kind: "kernel",
     title: `${entry.kernel.name} of ${entry.kernel.graph}`,
     detail: entry.kernel.operators.join(", "),
@@ -66,14 +66,14 @@ function source(index: Index, wanted: string): Hit[] {
         return { kind: "source", title: placeName(index.recording, place), detail: lineText(index.recording, place), open };
       }),
     )
-    .slice(0, MOST_OF_A_KIND);
+    .slice(0, MAX_OF_A_KIND);
 }
 
 function guards(index: Index, wanted: string): Hit[] {
   const found = index.recording.units.flatMap((unit) => unit.guards.map((guard) => ({ unit, guard })));
   return found
     .filter(({ guard }) => guard.text.toLowerCase().includes(wanted))
-    .slice(0, MOST_OF_A_KIND)
+    .slice(0, MAX_OF_A_KIND)
     .map(({ unit, guard }) => ({
       kind: "guard",
       title: unit.name,
@@ -90,7 +90,7 @@ function operators(index: Index, wanted: string): Hit[] {
       go({ view: "Eager" });
     });
   return found
-    .slice(0, MOST_OF_A_KIND)
+    .slice(0, MAX_OF_A_KIND)
     .map((call) => ({ kind: "eager", title: call.operator, detail: call.inputs.join(", "), open: () => open(call) }));
 }
 
@@ -98,7 +98,7 @@ function nodes(index: Index, wanted: string): Hit[] {
   const hits: Hit[] = [];
   for (const { stage, kernelOfNode } of index.stages.values()) {
     for (const [at, node] of (stage.graph?.nodes ?? []).entries()) {
-      if (hits.length >= MOST_OF_A_KIND) return hits;
+      if (hits.length >= MAX_OF_A_KIND) return hits;
       if (!`${node.name} ${node.label}`.toLowerCase().includes(wanted)) continue;
       const open = () =>
         batch(() => {
@@ -115,7 +115,7 @@ function stages(index: Index, wanted: string): Hit[] {
   const hits: Hit[] = [];
   for (const { stage, blocks } of index.stages.values()) {
     for (const line of linesWith(stage.text, wanted)) {
-      if (hits.length >= MOST_OF_A_KIND) return hits;
+      if (hits.length >= MAX_OF_A_KIND) return hits;
       const open = () =>
         batch(() => {
           const block = blockAt(blocks, line);
@@ -130,14 +130,14 @@ function stages(index: Index, wanted: string): Hit[] {
 
 const lowered = new Map<string, string>();
 
-/** The numbers of lines that have a text, up to some. */
+/** The numbers of the first lines that contain a text, at most MAX_OF_A_KIND. */
 function linesWith(text: string, wanted: string): number[] {
   let lower = lowered.get(text);
   if (lower === undefined) lowered.set(text, (lower = text.toLowerCase()));
   const lines: number[] = [];
   let line = 1;
   let counted = 0;
-  for (let at = lower.indexOf(wanted); at >= 0 && lines.length < MOST_OF_A_KIND; at = lower.indexOf(wanted, at)) {
+  for (let at = lower.indexOf(wanted); at >= 0 && lines.length < MAX_OF_A_KIND; at = lower.indexOf(wanted, at)) {
     for (let end = lower.indexOf("\n", counted); end >= 0 && end < at; end = lower.indexOf("\n", counted)) {
       line++;
       counted = end + 1;
@@ -151,5 +151,5 @@ function linesWith(text: string, wanted: string): number[] {
 }
 
 function lineAt(text: string, line: number): string {
-  return (text.split("\n", line)[line - 1] ?? "").trim().slice(0, MOST_LETTERS);
+  return (text.split("\n", line)[line - 1] ?? "").trim().slice(0, MAX_CHARACTERS);
 }

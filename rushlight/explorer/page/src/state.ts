@@ -1,4 +1,4 @@
-// What the page shows now: the recordings, the place in them (which is the address's hash too), the theme.
+// The page's state: the recordings, the position in them (which is also the address's hash), the theme.
 
 import { batch, computed, effect, signal } from "@preact/signals";
 import { type Index, fileOf, indexOf } from "./indices";
@@ -10,10 +10,10 @@ export type View = (typeof VIEWS)[number];
 
 export interface Route {
   view: View;
-  /** Ids; null for the view's first. */
+  /** Ids of the unit and the stage; null means the view's first. */
   unit: number | null;
   stage: number | null;
-  /** A part of a view that is no stage: "kernels", "memory", "steps", … */
+  /** A part of a view that is not a stage: "kernels", "memory", "steps", … */
   panel: string;
 }
 
@@ -37,7 +37,7 @@ export function indexed(recording: Recording): Index {
   return found;
 }
 
-/** The unit that is shown: the route's, or the first that the view can show. */
+/** The shown unit: that of the route, or the first that the view can show. */
 export const unit = computed<Unit | null>(() => {
   const { view, unit: id } = route.value;
   const units = index.value?.recording.units ?? [];
@@ -55,7 +55,7 @@ export function go(change: Partial<Route>): void {
   route.value = next;
 }
 
-/** Show a stage, at a line of its text where one is given. */
+/** Show a stage, at a line of its text if one is given. */
 export function goToStage(id: number, line?: number): void {
   const entry = index.peek()?.stages.get(id);
   if (!entry) return;
@@ -74,7 +74,7 @@ export function showFile(at: number): void {
   if (index.peek()?.recording.files[at]) file.value = at;
 }
 
-/** Go through the address: `#/Inductor?unit=0&stage=12&file=0&mark=0:6,0:7`. */
+/** Navigate by setting the address: `#/Inductor?unit=0&stage=12&file=0&mark=0:6,0:7`. */
 export function readAddress(): void {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const given = new URLSearchParams(query);
@@ -117,7 +117,7 @@ function address(): string {
   return `#/${view}${query && `?${query}`}`;
 }
 
-/** Keep the address, the theme and the shown file in step with the state. */
+/** Keep the address, the theme and the shown file in sync with the state. */
 export function follow(): void {
   let first = true;
   effect(() => {

@@ -1,10 +1,10 @@
 // Fused scaled-dot-product attention, forward, fp32: softmax(scale * Q K^T + mask) V, without the L x S matrix.
 //
-// Queries lie across the vector lanes: a task takes panels of NR queries (packed once, transposed) and multiplies a block of
-// keys with a panel by the tile of tile.h. The scores of a key are then one row of NR floats, and the softmax runs down the
-// rows without sums across lanes. The resulting weights already are the packed panel for the second product, V^T times weights.
-// A single panel reads K and V in place; several panels share a copy of each block. Blocks of keys are combined one after the
-// other (online softmax, Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
+// A vector holds one value for each of several queries. A task takes panels of NR queries (packed once, transposed) and
+// multiplies a block of keys by a panel with the tile of tile.h. The scores of a key are then one row of NR floats, and the
+// softmax runs down the rows, without sums across lanes. The weights that it leaves are already the packed panel for the second
+// product, V^T times weights. A single panel reads K and V in place; several panels share a packed copy of each block. Blocks
+// of keys are combined one after the other (online softmax, Milakov and Gimelshein 2018; FlashAttention, Dao et al. 2022).
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -17,7 +17,7 @@ struct head_strides {
   long batch, head, row, column;
 };
 
-// One operand, and a pointer to a row of a head.
+// One operand: q(batch, head, row) is a pointer to a row of a head.
 template <class T> struct heads_of {
   T* data;
   head_strides at;
@@ -26,11 +26,12 @@ template <class T> struct heads_of {
   }
 };
 
+// keys per block
 constexpr long key_block = 128;
-constexpr long tasks_of_thread = 4;  // each thread should get at least as many tasks
+constexpr long min_tasks_per_thread = 4;  // each thread should get at least this many tasks
 
-// A mask of shape [B, H, L, S] by strides, which are zero in broadcast dimensions: a float mask is added to the scores, a bool
-// mask says which keys take part. rl::no_mask{} for none.
+// A mask of shape [B, H, L, S], read by strides that are zero in broadcast dimensions. A float mask is added to the scores; a
+// bool mask is true for the keys that take part. rl::no_mask{} means no mask.
 template <class T> struct attention_mask {
   const T* data;
   long batch, head, row, column;
@@ -39,7 +40,7 @@ template <class T> struct attention_mask {
   RL_INLINE const T* at(long b, long h, long query, long key) const {
     return data + b * batch + h * head + query * row + key * column;
   }
-  // Whether any of the queries attends to any of the keys.
+  // Whether any of these queries attends to any of these keys.
   RL_INLINE bool seen(long b, long h, long query, long queries, long key, long keys) const {
     const T* from = at(b, h, query, key);
     for (long i = 0; i < (row == 0 ? 1 : queries); ++i, from += row)
@@ -63,10 +64,10 @@ template <> struct attention_mask<void> {
   RL_INLINE void apply_to_one(long, long, long, long, long, float*) const {}
 };
 
-// A function of scores: score(lane, batch, head, query, key, value, packed) replaces a score; the lanes are consecutive
-// queries. seen(lane, batch, head, query, key) says which scores are not -inf before they are computed, so that blocks of -inf
-// can be skipped. pack(batch, head, query, queries, key, keys, blocks) copies what the function reads along the keys to Packed
-// blocks with the layout of the scores. Queries that attend to no key give 0, or NaN with Empty_is_nan.
+// A function that computes new scores. score(lane, batch, head, query, key, value, packed) returns the new score; the lanes are
+// consecutive queries. seen(lane, batch, head, query, key) is false where the score will be -inf, so that whole blocks can be
+// skipped. pack(batch, head, query, queries, key, keys, blocks) copies the function's other inputs to `Packed` blocks in the
+// layout of the scores. Queries that attend to no key give 0, or NaN with Empty_is_nan.
 template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack> struct score_function {
   Score score;
   Seen is_seen;
@@ -98,8 +99,8 @@ RL_INLINE score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack> scored(
 // The number of panels of NR queries that share one copy of a block of keys.
 template <int D> constexpr int query_panels = D <= 128 ? 4 : 1;
 
-// Packs the rows of a head contiguously. In place they may map to few cache sets: rows with all heads are often a multiple of
-// 1024 bytes long.
+// Copy the rows of a head to contiguous memory. Read in place, they may compete for few cache sets: a row with all heads is
+// often a multiple of 1024 bytes long.
 template <int D>
 RL_INLINE heads_of<const float> pack_head(const float* from, const head_strides& at, long rows, float* to) {
   for (long row = 0; row < rows; ++row)
@@ -110,7 +111,7 @@ RL_INLINE heads_of<const float> pack_head(const float* from, const head_strides&
   return {to, {0, 0, D, 1}};
 }
 
-// scores[s][0..NR) for `keys` keys: K rows times the packed queries.
+// Compute scores[s][0..NR) for `keys` keys: the rows of K times the packed queries.
 RL_INLINE void attention_scores(const float* k, const head_strides& at, long keys, const float* queries, long depth,
                                 float* scores) {
   const row_cut<float> cut(keys);
@@ -118,14 +119,14 @@ RL_INLINE void attention_scores(const float* k, const head_strides& at, long key
     cut.run(cut.at(i), k, at.row, at.column, queries, depth, scores + cut.at(i).first * tile_columns, false);
 }
 
-// result[d][0..NR) (+)= V^T times the weights.
+// Compute result[d][0..NR) = (or += if `accumulate`) V^T times the weights.
 RL_INLINE void attention_values(const row_cut<float>& cut, const float* v, const head_strides& at, long keys,
                                 const float* weights, float* result, bool accumulate) {
   for (long i = 0; i < cut.count; ++i)
     cut.run(cut.at(i), v, at.column, at.row, weights, keys, result + cut.at(i).first * tile_columns, accumulate);
 }
 
-// The same for values packed by pack_row_blocks, key_block apart.
+// The same product for values packed by pack_row_blocks with a pitch of key_block.
 RL_INLINE void attention_values(const row_cut<float>& cut, const float* packed, long keys, const float* weights, float* result,
                                 bool accumulate) {
   for (long i = 0; i < cut.count; ++i)
@@ -133,7 +134,7 @@ RL_INLINE void attention_values(const row_cut<float>& cut, const float* packed, 
             result + cut.at(i).first * tile_columns, accumulate);
 }
 
-// Applies a mask to scores[s][0..NR) of `keys` keys and `queries` queries, beginning at `key` and `query`.
+// Apply a mask to scores[s][0..NR) of `keys` keys and `queries` queries, beginning at `key` and `query`.
 template <class T>
 RL_INLINE void attention_mask<T>::apply(long b, long h, long query, long queries, long key, long keys, float* scores) const {
   const vector_lane lane;
@@ -153,7 +154,7 @@ RL_INLINE void attention_mask<T>::apply(long b, long h, long query, long queries
   }
 }
 
-// Lanes beyond the queries are not changed.
+// Apply the function to the scores of a block. Lanes beyond `queries` are not changed.
 template <bool Skips, bool Empty_is_nan, int Packed, class Score, class Seen, class Pack>
 RL_INLINE void score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack>::apply(long b, long h, long query, long queries,
                                                                                     long key, long keys, float* scores) const {
@@ -167,7 +168,7 @@ RL_INLINE void score_function<Skips, Empty_is_nan, Packed, Score, Seen, Pack>::a
   }
 }
 
-// Sets the scores of keys after the query to -inf; `key` and `query` are the first ones of the block.
+// Set the scores of keys after the query to -inf; `key` and `query` are the first ones of the block.
 RL_INLINE void apply_causal(long key, long keys, long query, float* scores) {
   const vector_lane lane;
   const vec<int32_t> offset = convert_lanes<vec<int32_t>>(vector_lane::iota());
@@ -179,13 +180,13 @@ RL_INLINE void apply_causal(long key, long keys, long query, float* scores) {
     }
 }
 
-// The running maximum and sum of NR softmax rows.
+// The running maximum and sum of the softmax of NR queries.
 struct softmax_state {
   vec<float> maximum[2], sum[2];
 };
 
-// Turns scores into weights relative to the new maximum, and rescales the previous sums. If all keys are masked, the maximum is
-// -inf; 0 is used instead, so that the weights become 0 and not NaN.
+// Replace the scores of a block by weights relative to the new maximum, and rescale the previous sums and results. If all keys
+// so far are masked, the maximum is -inf; 0 is subtracted instead, so that the weights become 0 and not NaN.
 template <int D>
 RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, float* result, bool first) {
   const vector_lane lane;
@@ -214,8 +215,8 @@ RL_INLINE void fold_softmax(softmax_state& state, float* scores, long keys, floa
   }
 }
 
-// Divides by the sums and stores the result, transposed back; stores the log-sum-exp, too, if `lse` is not null. Rows without a
-// key become 0, or NaN.
+// Divide the results by the sums and store them, transposed back; store the log-sum-exp too if `lse` is not null. Queries
+// without a key give 0, or NaN with Empty_is_nan.
 template <int D, bool Empty_is_nan>
 RL_INLINE void finish_attention(const softmax_state& state, float* result, long queries, float* out,
                                 const head_strides& at, float* lse) {
@@ -239,7 +240,7 @@ RL_INLINE void finish_attention(const softmax_state& state, float* result, long 
   }
 }
 
-// A thread's buffers while panels of queries pass over the keys of a head.
+// A thread's buffers while it computes some panels of queries against all keys of a head.
 template <int D> struct attending {
   static constexpr int panels = query_panels<D>;
   alignas(64) float queries[panels][D * tile_columns], results[panels][D * tile_columns];
@@ -257,7 +258,7 @@ template <int D> struct attending {
   }
 };
 
-// Computes `queries` queries, at most as many as the panels of `attending` hold, against all keys of one head.
+// Compute attention for `queries` queries, at most as many as the panels of `attending` hold, against all keys of one head.
 template <int D, class Mask>
 RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float>& k, const heads_of<const float>& v,
                       const heads_of<float>& out, float* lse, long batch, long head, long query, long queries,
@@ -307,11 +308,11 @@ RL_INLINE void attend(const heads_of<const float>& q, const heads_of<const float
 
 // ---- few queries -----------------------------------------------------------------------------------------------------
 
-// Token generation has so few queries that a panel would be nearly empty. Each query is computed by itself with the lanes along
-// D, at little more than the cost of reading the keys and values.
-constexpr long few_queries = 2;
+// With as few queries as in token generation, a panel would be nearly empty. Each query is then computed alone with the lanes
+// along D, at little more than the cost of reading the keys and values.
+constexpr long max_single_queries = 2;
 
-// scores[s] = the product of a query, in vectors, with the row of key s; it also writes beyond `keys`, up to a whole vector.
+// Compute scores[s] = the dot product of one query with key s. Writes whole vectors, so up to lanes - 1 floats beyond `keys`.
 template <int D>
 RL_INLINE void scores_of_one(const float* query, const float* k, long row, long keys, float* scores) {
   const vector_lane lane;
@@ -329,7 +330,7 @@ RL_INLINE void scores_of_one(const float* query, const float* k, long row, long 
   }
 }
 
-// result = shrink * result + the weighted sum of the values' rows, for `vectors` vectors.
+// Compute result = shrink * result + the weighted sum of the values' rows, for `vectors` vectors of D.
 template <int vectors>
 RL_INLINE void add_vectors_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
   const vector_lane lane;
@@ -340,7 +341,7 @@ RL_INLINE void add_vectors_of_one(const float* weights, const float* v, long row
   RL_UNROLL for (int d = 0; d < vectors; ++d) lane.store(result + d * lanes, sum[d]);
 }
 
-// The same for result[0..D), with as many vectors at a time as fit registers.
+// The same for result[0..D), with as many vectors at a time as fit into registers.
 template <int D>
 RL_INLINE void add_values_of_one(const float* weights, const float* v, long row, long keys, float shrink, float* result) {
   constexpr int group = 8, whole = D / lanes / group * group, rest = D / lanes - whole;
@@ -350,7 +351,8 @@ RL_INLINE void add_values_of_one(const float* weights, const float* v, long row,
     add_vectors_of_one<rest>(weights, v + whole * lanes, row, keys, shrink, result + whole * lanes);
 }
 
-// One query against the first `keys` keys of its head, all with unit strides along D; `lse` as in attend.
+// Compute attention of one query over the first `keys` keys of its head; all rows have unit strides along D. `lse` is as in
+// attend.
 template <int D, class Mask>
 RL_INLINE void attend_one(const float* q, const float* k, long k_row, const float* v, long v_row, float* out, float* lse,
                           long keys, float scale, const Mask& mask, long batch, long head, long place) {
@@ -377,16 +379,16 @@ RL_INLINE void attend_one(const float* q, const float* k, long k_row, const floa
   if (lse) *lse = sum == 0.0f ? 0.0f : top + __builtin_logf(sum);
 }
 
-// out[b, h, l, :] for q [B, H, L, D], k and v [B, H, S, D], all by element strides; lse [B, H, L], contiguous, or null.
-// Rows whose keys are all masked give 0 (and a log-sum-exp of 0), as torch's CPU kernel does. A causal mask is aligned
-// to the upper left. Called by all threads of a parallel region; ends with a barrier.
+// Compute out[b, h, l, :] for q [B, H, L, D], k and v [B, H, S, D], all by element strides; lse is [B, H, L], contiguous, or
+// null. If all keys of a query are masked, its result is 0 and its log-sum-exp 0, as in torch's CPU kernel. A causal mask is
+// aligned to the upper left. Called by all threads of a parallel region; ends with a barrier.
 template <int D, class Mask = no_mask>
 void attention(const float* q, head_strides q_at, const float* k, head_strides k_at, const float* v, head_strides v_at,
                float* out, head_strides out_at, float* lse, long batches, long heads, long rows, long keys, float scale,
                bool causal, Mask mask = {}) {
   const heads_of<const float> queries{q, q_at}, all_keys{k, k_at}, values{v, v_at};
   if constexpr (D % lanes == 0) {
-    if (rows <= few_queries && q_at.column == 1 && k_at.column == 1 && v_at.column == 1 && out_at.column == 1) {
+    if (rows <= max_single_queries && q_at.column == 1 && k_at.column == 1 && v_at.column == 1 && out_at.column == 1) {
       for (const long task : shared(batches * heads * rows)) {
         const long b = task / rows / heads, h = task / rows % heads, row = task % rows;
         attend_one<D>(queries(b, h, row), all_keys(b, h, 0), k_at.row, values(b, h, 0), v_at.row,
@@ -397,7 +399,7 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
     }
   }
   const long panels = (rows + tile_columns - 1) / tile_columns;
-  const long together = largest(1L, smallest((long)query_panels<D>, batches * heads * panels / (tasks_of_thread * thread_count())));
+  const long together = largest(1L, smallest((long)query_panels<D>, batches * heads * panels / (min_tasks_per_thread * thread_count())));
   const long step = together * tile_columns, chunks = (rows + step - 1) / step;
   for (const long task : shared(batches * heads * chunks)) {
     const long b = task / chunks / heads, h = task / chunks % heads, place = task % chunks;
@@ -409,11 +411,11 @@ void attention(const float* q, head_strides q_at, const float* k, head_strides k
   }
 }
 
-#define RL_GIVEN_ATTENTION(D, T)                                                                                         \
-  RL_GIVEN(void attention<D, attention_mask<T>>(const float*, head_strides, const float*, head_strides, const float*,    \
+#define RL_EXTERN_ATTENTION(D, T)                                                                                         \
+  RL_EXTERN(void attention<D, attention_mask<T>>(const float*, head_strides, const float*, head_strides, const float*,    \
                                                 head_strides, float*, head_strides, float*, long, long, long, long, float, \
                                                 bool, attention_mask<T>))
-#define RL_GIVEN_ATTENTIONS(D) RL_GIVEN_ATTENTION(D, void) RL_GIVEN_ATTENTION(D, float) RL_GIVEN_ATTENTION(D, bool)
-RL_GIVEN_ATTENTIONS(32) RL_GIVEN_ATTENTIONS(64) RL_GIVEN_ATTENTIONS(96) RL_GIVEN_ATTENTIONS(128)
+#define RL_EXTERN_ATTENTIONS(D) RL_EXTERN_ATTENTION(D, void) RL_EXTERN_ATTENTION(D, float) RL_EXTERN_ATTENTION(D, bool)
+RL_EXTERN_ATTENTIONS(32) RL_EXTERN_ATTENTIONS(64) RL_EXTERN_ATTENTIONS(96) RL_EXTERN_ATTENTIONS(128)
 
 }  // namespace rl

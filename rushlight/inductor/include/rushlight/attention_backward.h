@@ -2,9 +2,9 @@
 //
 // With P = exp(scale Q K^T + mask - lse) and delta = the row sums of dO * O (FlashAttention-2, Dao 2023):
 //   dV = P^T dO,  dS = scale P * (dO V^T - delta),  dQ = dS K,  dK = dS^T Q.
-// As in the forward, NR queries lie across the lanes: scores and their gradients are [keys][NR] blocks that never leave the
-// cache. They are the packed panel of the product for dQ. Read by rows, they are the first factor of the products for dK and
-// dV; a task collects their sums over the queries in scratch memory. A task is one head.
+// As in the forward, NR queries lie across the lanes: scores and their gradients are [keys][NR] blocks that stay in the cache.
+// Such a block is the packed panel of the product for dQ and, read by rows, the left operand of the products for dK and dV,
+// whose sums over the queries a task collects in scratch memory. A task is one head.
 #pragma once
 
 #include <rushlight/attention.h>
@@ -20,7 +20,7 @@ constexpr long attention_backward_scratch_bytes(long keys, long depth) {
   return 2 * (head_floats(keys, depth) + keys * depth) * (long)sizeof(float);
 }
 
-// sums[s][0..D) += the sum over i < queries of block[s][i] * rows[i][0..D), for `keys` keys from `first` on.
+// Add to sums[s][0..D) the sum over i < queries of block[s][i] * rows[i][0..D), for `keys` keys from `first`.
 template <int D>
 RL_INLINE void add_products(const float* block, long queries, const float* rows, long first, long keys, long all_keys,
                             float* sums) {
@@ -33,7 +33,7 @@ RL_INLINE void add_products(const float* block, long queries, const float* rows,
   }
 }
 
-// rows[panel][i][0..NR) = the columns of each panel of `queries` rows.
+// Pack `queries` rows by panels of columns: rows[panel][i][0..NR).
 template <int D> RL_INLINE void pack_rows(const float* from, const head_strides& at, long queries, float* rows) {
   for (long panel = 0; panel < head_panels(D); ++panel) {
     const long first = panel * tile_columns, width = D - first < tile_columns ? D - first : tile_columns;
@@ -41,7 +41,7 @@ template <int D> RL_INLINE void pack_rows(const float* from, const head_strides&
   }
 }
 
-// Stores panels as rows.
+// Store sums that are in panels as plain rows.
 template <int D> RL_INLINE void store_head(const float* sums, long keys, float* out, const head_strides& at) {
   for (long panel = 0; panel < head_panels(D); ++panel, sums += keys * tile_columns) {
     const long first = panel * tile_columns, width = D - first < tile_columns ? D - first : tile_columns;
@@ -58,7 +58,7 @@ struct head_gradients {
   head_strides lse_at;
 };
 
-// Computes dQ of NR queries, of which `queries` exist, and adds their contributions to the sums.
+// Compute dQ of one panel, of which `queries` queries exist, and add its contributions to the sums for dK and dV.
 template <int D, class Mask>
 RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, long query, long queries, long keys,
                                float scale, bool causal, const Mask& mask, float* sums_k, float* sums_v) {
@@ -112,7 +112,7 @@ RL_INLINE void attend_backward(const head_gradients& at, long batch, long head, 
     for (long i = 0; i < queries; ++i) out[i * to.row + d * to.column] = result[d * tile_columns + i];
 }
 
-// Computes the gradients of attention() with respect to q, k and v from the gradient of its result; all have element strides.
+// Compute the gradients of attention() with respect to q, k and v from the gradient of its result; all have element strides.
 // scratch: attention_backward_scratch_bytes(keys, D) per thread, aligned to a vector. Called by all threads of a parallel
 // region; ends with a barrier.
 template <int D, class Mask = no_mask>
@@ -135,10 +135,10 @@ void attention_backward(const head_gradients& at, long batches, long heads, long
   }
 }
 
-#define RL_GIVEN_GRADIENT(D, T)                                                                                          \
-  RL_GIVEN(void attention_backward<D, attention_mask<T>>(const head_gradients&, long, long, long, long, float, bool, void*, \
+#define RL_EXTERN_GRADIENT(D, T)                                                                                          \
+  RL_EXTERN(void attention_backward<D, attention_mask<T>>(const head_gradients&, long, long, long, long, float, bool, void*, \
                                                          attention_mask<T>))
-#define RL_GIVEN_GRADIENTS(D) RL_GIVEN_GRADIENT(D, void) RL_GIVEN_GRADIENT(D, float) RL_GIVEN_GRADIENT(D, bool)
-RL_GIVEN_GRADIENTS(32) RL_GIVEN_GRADIENTS(64)
+#define RL_EXTERN_GRADIENTS(D) RL_EXTERN_GRADIENT(D, void) RL_EXTERN_GRADIENT(D, float) RL_EXTERN_GRADIENT(D, bool)
+RL_EXTERN_GRADIENTS(32) RL_EXTERN_GRADIENTS(64)
 
 }  // namespace rl

@@ -1,7 +1,9 @@
-// Products with weights in blocks of few bits: C[M, N] = A[M, K] * W[N, K]^T; W is read in its own layout (block_layouts.h).
+// Matrix products with weights quantized in blocks: C[M, N] = A[M, K] * W[N, K]^T; W is read in its own layout
+// (block_layouts.h).
 //
-// A is first rounded to bytes, with a scale for each 32 elements of a row, so that bytes are multiplied and 32-bit integers are
-// added: the error of an element of A is at most 1/254 of the largest among its 32. Sums over the parts of a row are in float.
+// A is first rounded to bytes, with a scale for every 32 elements of a row, so that bytes are multiplied and summed in 32-bit
+// integers. The error of an element of A is at most 1/254 of the largest among its 32. Sums over the parts of a row are in
+// float.
 #pragma once
 
 #include <rushlight/block_panels.h>
@@ -9,14 +11,15 @@
 
 namespace rl {
 
+// The sum of the lanes.
 RL_INLINE float sum_of(quad_floats v) {
   float all = 0;
   RL_UNROLL for (int i = 0; i < 4; ++i) all += v[i] + v[i + 4];
   return all;
 }
 
-// c[r] = the products of Rows rows of A with a row of W; rows of A from `rows` on repeat the last one. Weights are read in
-// memory order and prefetched one page ahead, because the hardware prefetcher stops at page boundaries.
+// Compute c[r] = the dot products of `Rows` rows of A with one row of W; rows of A from `rows` on repeat the last one. Weights
+// are read in memory order and prefetched one page ahead, because the hardware prefetcher stops at page boundaries.
 template <class Layout, int Rows>
 RL_INLINE void block_row(const byte_rows& a, long first, long rows, const uint8_t* w, float* c) {
   constexpr int parts = Layout::elements / part_size, chains = Rows == 1 ? 4 : 1;
@@ -65,7 +68,7 @@ __attribute__((noinline)) void few_rows(const byte_rows& a, long first, long row
   for (long n = 0; n < columns; ++n) block_row<Layout, Rows>(a, first, rows, w + n * row_bytes, c + n);
 }
 
-// `packed` are A's rows, packed by pack_byte_rows. Called by all threads of a parallel region; ends with a barrier.
+// `packed` holds A's rows, packed by pack_byte_rows. Called by all threads of a parallel region; ends with a barrier.
 template <class Layout>
 RL_INLINE void block_gemm(long m, const int8_t* packed, const uint8_t* w, long row_bytes, long columns, long depth,
                           const epilogue& emit) {
@@ -84,9 +87,9 @@ RL_INLINE void block_gemm(long m, const int8_t* packed, const uint8_t* w, long r
   }
 }
 
-// ---- the elements themselves -----------------------------------------------------------------------------------------
+// ---- dequantization --------------------------------------------------------------------------------------------------
 
-// Converts rows of blocks to floats. Called by all threads of a parallel region; ends with a barrier.
+// Convert rows of blocks to floats. Called by all threads of a parallel region; ends with a barrier.
 template <class Layout>
 RL_INLINE void block_rows(long rows, const uint8_t* w, long row_bytes, long columns, const epilogue& emit) {
   for (const long row : shared(rows))

@@ -1,7 +1,8 @@
-// Weights in blocks of few bits, as GGUF files hold them: how the bytes of a block become integers and scales, 32 elements (a
-// part) at a time. Each layout calls each(part, integers, scale) for the parts of a block, and, where it has offsets,
-// low(part, offsets): an eighth of that of a part, or those of eight parts. An element is scale * integer + offset. A scale is
-// one float, or one for each run of four elements. Integers are signed where there are no offsets.
+// Quantized weights in the block layouts of GGUF files: each layout struct decodes a block to integers and scales, 32 elements
+// (a "part") at a time. Layout::each(bytes, each, low) calls each(part, integers, scale) for every part of a block. A scale is
+// one float, or one for each run of four elements. An element is scale * integer + offset. If the layout has offsets, it also
+// calls low(part, offsets): with one eighth of the part's offset as a float (it is added once for each of eight lanes), or with
+// a vector of the offsets of eight parts. Integers are signed in layouts without offsets.
 #pragma once
 
 #include <rushlight/vec.h>
@@ -27,12 +28,12 @@ RL_INLINE float half_at(const uint8_t* p) {
 #endif
 }
 
-// Returns bits [first, first + count) of each byte. Vector shifts work on words, not bytes.
+// Return bits [first, first + count) of each byte. Vector shifts work on words, not bytes.
 RL_INLINE part_unsigned bits_at(part_unsigned bytes, int first, int count) {
   return (part_unsigned)((part_words)bytes >> first) & (uint8_t)((1 << count) - 1);
 }
 
-// Expands 16 bytes to 32 elements of four bits: the low nibbles are the first half.
+// Expand 16 bytes to 32 elements of four bits: the low nibbles are the first half.
 RL_INLINE part_unsigned nibbles_of(const uint8_t* p) {
   part_unsigned twice;
 #ifdef __AVX2__
@@ -44,7 +45,7 @@ RL_INLINE part_unsigned nibbles_of(const uint8_t* p) {
   return (part_unsigned)((dwords)twice >> dwords{0, 0, 0, 0, 4, 4, 4, 4}) & (uint8_t)15;
 }
 
-// Expands 4 bytes to 32 elements of one bit, as 0 or 16.
+// Expand 4 bytes to 32 elements of one bit, as 0 or 16.
 RL_INLINE part_unsigned fifth_bits(const uint8_t* p) {
   uint32_t word;
   __builtin_memcpy(&word, p, sizeof word);
@@ -103,7 +104,7 @@ struct q5_1 : block_layout<32, 24, 31, true> {
   }
 };
 
-// Eight parts; their scales and offsets have 6 bits each, packed into twelve bytes.
+// The scales and offsets of eight parts: 6 bits each, packed into twelve bytes.
 struct eighths {
   float scales[8];
   quad_floats offsets;
@@ -150,7 +151,7 @@ struct q5_k : block_layout<256, 176, 31, true> {
     low(0, by.offsets);
   }
 
-  // Returns a bit of each byte as 0 or 16.
+  // Move bit number `bit` of each byte to bit 4, and clear the others.
   static RL_INLINE part_unsigned raised(part_unsigned bytes, int bit) {
     return (part_unsigned)(bit < 4 ? (part_words)bytes << (4 - bit) : (part_words)bytes >> (bit - 4)) & (uint8_t)16;
   }
@@ -193,7 +194,7 @@ using int4_64 = int4_groups<64>;
 using int4_128 = int4_groups<128>;
 using int4_256 = int4_groups<256>;
 
-// Converts a block's elements to floats.
+// Convert a block's elements to floats.
 template <class Layout> RL_INLINE void widen_block(const uint8_t* block, float* out) {
   const auto parts = [&](int part, auto integers, auto scale) {
     for (int i = 0; i < part_size; ++i) {

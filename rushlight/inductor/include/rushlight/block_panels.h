@@ -1,6 +1,6 @@
-// Weights in blocks as panels of bytes, for products with many rows: eight rows of W lie across the lanes, four elements of
-// each in a vector, so that sums over a part need no sums across lanes. Panels are made on demand, for some rows of W and 512
-// elements at a time, so that they stay in the first-level cache.
+// Quantized weights as panels of bytes, for products with many rows: the lanes of a vector hold four elements each of eight
+// rows of W, so that sums over a part need no sums across lanes. A panel is unpacked on demand, for some rows of W and 512
+// elements of each, so that it stays in the first-level cache.
 #pragma once
 
 #include <rushlight/byte_rows.h>
@@ -12,13 +12,13 @@ constexpr int panel_columns = 8;     // rows of W in a panel: one per word of a 
 constexpr int panel_elements = 512;  // elements of each row in a panel
 constexpr int vectors_of_tile = tile_columns / panel_columns, together = vectors_of_tile < 2 ? vectors_of_tile : 2;
 
-// 32 elements of eight rows of W.
+// The 32 elements ("part") of eight rows of W.
 template <class Layout> struct panel_part {
   part_unsigned integers[part_size / 4];
   quad_floats scales[Layout::scales], offsets;
 };
 
-// Transposes eight rows of eight 32-bit words: row i becomes word i of each.
+// Transpose eight rows of eight 32-bit words: row i becomes word i of each.
 RL_INLINE void transpose_words(part_unsigned* rows) {
   const quads lane = {0, 1, 2, 3, 4, 5, 6, 7};
   quads block[8];
@@ -43,7 +43,7 @@ RL_INLINE void transpose_words(part_unsigned* rows) {
   __builtin_memcpy(rows, block, sizeof block);
 }
 
-// Packs blocks of eight rows of W as parts that are `step` apart; rows from `columns` on repeat the last one.
+// Unpack blocks of eight rows of W to parts that are `step` apart; rows from `columns` on repeat the last one.
 template <class Layout>
 __attribute__((noinline)) void pack_blocks(const uint8_t* w, long row_bytes, long columns, long blocks, panel_part<Layout>* out,
                                            long step) {
@@ -68,7 +68,7 @@ __attribute__((noinline)) void pack_blocks(const uint8_t* w, long row_bytes, lon
   }
 }
 
-// sums[r][v] += the products of a part of a row of A with that part of eight rows of W, times the scale of the row's part.
+// Add to sums[r][v] the products of a part of a row of A with that part of eight rows of W, times the scale of the row's part.
 template <class Layout, int Rows>
 RL_INLINE void add_part(const panel_part<Layout>* w, const int8_t* const* rows, long at, const float* const* scales, long part,
                         quad_floats (&sums)[Rows][together]) {
@@ -97,7 +97,8 @@ RL_INLINE void add_part(const panel_part<Layout>* w, const int8_t* const* rows, 
   }
 }
 
-// c[r][j] += the products of Rows rows of A with panels of W that begin at `element`; rows from `rows` on repeat the last one.
+// Add to c[r][j] the products of `Rows` rows of A with panels of W that begin at `element`; rows from `rows` on repeat the last
+// one.
 template <class Layout, int Rows>
 RL_INLINE void panel_tile(const byte_rows& a, long first, long rows, long element, long parts, const panel_part<Layout>* w,
                           float* c) {
@@ -122,7 +123,7 @@ RL_INLINE void panel_tile(const byte_rows& a, long first, long rows, long elemen
       if (r < rows) __builtin_memcpy(c + r * tile_columns + v * panel_columns, &sums[r][v], sizeof sums[r][v]);
 }
 
-// c = the products of some rows of A with tile_columns rows of W, of which `columns` exist.
+// Compute c = the products of some rows of A with tile_columns rows of W, of which `columns` exist.
 template <class Layout>
 __attribute__((noinline)) void many_rows(const byte_rows& a, long first, long rows, const uint8_t* w, long row_bytes,
                                           long columns, float* c) {

@@ -1,7 +1,7 @@
-// Convolutions of bytes, channels last: x [images, height, width, channels] unsigned, or signed and flipped to unsigned, and
-// signed weights [outputs, kernel height, kernel width, channels / groups]. Rows of the product are output pixels, gathered a
-// block at a time; a linear layer is a convolution of one row of pixels. Sums, exact in 32 bits, are of activations less their
-// zero point, which is what lies around an image.
+// Convolutions of bytes, channels-last: x is [images, height, width, channels], unsigned (signed bytes are flipped to
+// unsigned), and signed weights are [outputs, kernel height, kernel width, channels / groups]. It is a matrix product: each row
+// of A is the window of one output pixel, gathered a block of pixels at a time. A linear layer is a convolution with one row of
+// pixels. Sums are exact in 32 bits and count activations relative to their zero point, which is also the value of the padding.
 #pragma once
 
 #include <rushlight/byte_gemm.h>
@@ -23,23 +23,23 @@ constexpr long byte_block_bytes = 192 << 10;  // this many bytes of gathered row
 
 constexpr long byte_row_bytes(const conv_shape& s) { return byte_words(s.depth()) * byte_word; }
 
-// The number of rows that are gathered together.
+// The number of output pixels whose windows are gathered together.
 constexpr long byte_block_rows(const conv_shape& s) {
   const long rows = byte_block_bytes / (byte_row_bytes(s) + 1) / tile_rows * tile_rows;
   return rows < tile_rows ? tile_rows : rows < 96 ? rows : 96;
 }
 
-// The room for outliers of a block.
+// The number of outliers of a block that scratch memory has room for.
 constexpr long outlier_room(const conv_shape& s) { return byte_block_rows(s) * byte_row_bytes(s) / 8 + 64; }
 
-// Scratch memory of a thread: a block, the same block widened, its outliers, and the initial sums.
+// Scratch memory of a thread: a block, the same block widened to 16 bits, its outliers, and the initial sums.
 constexpr long byte_scratch_bytes(const conv_shape& s) {
   const long outliers = outlier_room(s) + byte_block_rows(s) + 1, starts = s.outputs + s.groups * tile_columns;
   return (3 * byte_block_rows(s) * byte_row_bytes(s) + (outliers + starts) * (long)sizeof(int32_t) + 63) / 64 * 64;
 }
 
 #ifndef RL_PREBUILT
-// Copies few bytes, by two copies that overlap.
+// Copy few bytes with two copies that may overlap.
 RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
   if (count >= 16) {
     for (long i = 0; i < count - 16; i += 16) __builtin_memcpy(to + i, from + i, 16);
@@ -64,7 +64,7 @@ RL_INLINE void flip_bytes(uint8_t* bytes, long count, uint8_t flip) {
   for (; i < count; ++i) bytes[i] ^= flip;
 }
 
-// Gathers a row of a window: taps at x, x + dilation and so on; taps outside the image give the filler.
+// Gather a row of a window: taps at x, x + dilation and so on; taps outside the image give the filler.
 RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint8_t* line, long x, uint8_t* out) {
   const long channels = s.group_channels();
   if (s.dilation_width == 1 && s.groups == 1) {
@@ -79,7 +79,7 @@ RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint
     else copy_bytes(line + x * s.channels, out, channels);
 }
 
-// Gathers the window of output pixel `row` over the channels of a group.
+// Gather the window of output pixel `row` over the channels of a group.
 inline void gather_window(const conv_shape& s, const byte_input& in, long group, long row, uint8_t* out) {
   const long width = s.out_width(), pixels = s.out_height() * width, image = row / pixels, at = row % pixels;
   const long y = at / width * s.stride_height - s.pad_height, x = at % width * s.stride_width - s.pad_width;
@@ -94,7 +94,7 @@ inline void gather_window(const conv_shape& s, const byte_input& in, long group,
   if (in.flip) flip_bytes(out, to - out, in.flip);
 }
 
-// A block of rows of A: its bytes, of at most `largest`, its outliers, and its widened rows.
+// A block of rows of A. No byte exceeds `largest`. Larger activations may have been clipped (`is_cut`) and moved to `outliers`.
 struct byte_block {
   const uint8_t* rows = nullptr;
   long row = 0;  // in bytes
@@ -104,7 +104,7 @@ struct byte_block {
   byte_outliers outliers = {};
 };
 
-// Clips the rows of a block. False, with the rows unchanged, if there are too many outliers.
+// Clip the rows of a block at `cap`. Return false, with the rows unchanged, if there are too many outliers.
 RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count, byte_outliers& outliers) {
   int32_t found = 0;
   for (long i = 0; i < count; ++i) {
@@ -119,7 +119,7 @@ RL_INLINE bool cut_block(const conv_shape& s, int cap, uint8_t* rows, long count
   return true;
 }
 
-// Returns the largest activation of a block.
+// Return the largest activation of a block.
 RL_INLINE int largest_of_block(const byte_block& block, long count, long depth) {
   if (multiplies_words()) return 255;
   if (block.row == depth) return largest_byte(block.rows, count * depth);
@@ -128,7 +128,7 @@ RL_INLINE int largest_of_block(const byte_block& block, long count, long depth) 
   return most;
 }
 
-// Gathers a block of output pixels. `limits` are the limits of all panels that it is multiplied with.
+// Gather the windows of a block of output pixels. `limits` are the limits of all panels that the block is multiplied with.
 RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, const int32_t* limits, long group, long first,
                                   long count, void* scratch) {
   uint8_t* const own = (uint8_t*)scratch;
@@ -153,13 +153,13 @@ RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, con
   return made;
 }
 
-// The columns of a group: the first, their count, and the initial sums of each.
+// The output channels of a group: the first, their count, and the initial sums of all panels.
 struct byte_columns {
   long first, count;
   const int32_t* start;
 };
 
-// Multiplies a block by the panel that begins at column `at` of a group.
+// Multiply a block by the panel that begins at column `at` of a group.
 RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long at,
                               const byte_columns& columns, const sums_epilogue& emit) {
   const long words = byte_words(depth);
@@ -168,7 +168,7 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
     for (long i = 0; i < count; ++i) widen_row(block.rows + i * block.row, words, block.widened + i * words * byte_word);
     block.is_widened = true;
   }
-  const row_blocks cut(count, way.most_rows);
+  const row_blocks cut(count, way.max_rows);
   for (long i = 0; i < cut.count; ++i) {
     alignas(64) int32_t c[tile_rows * tile_columns];
     const row_block rows = cut.at(i);
@@ -187,7 +187,7 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
   }
 }
 
-// Computes the initial sums of each panel, tile_columns numbers each, and the common limits of all panels.
+// Compute the initial sums of each panel, tile_columns numbers each, and the largest limits over all panels.
 RL_INLINE void begin_sums(long panels, long depth, const int8_t* packed, int32_t zero, int32_t* start, int32_t* limits) {
   for (long panel = 0; panel < panels; ++panel) {
     const panel_facts* const facts = facts_of(packed + panel * byte_panel_bytes(depth), depth);
@@ -202,7 +202,7 @@ RL_INLINE void begin_sums(long panels, long depth, const int8_t* packed, int32_t
 // parallel region, and ends with a barrier; scratch: byte_scratch_bytes(s) each.
 void byte_convolution(const conv_shape& s, byte_input in, const int8_t* packed, void* scratch, sums_epilogue emit);
 
-// The same for one channel in each group and one output: weights [taps, channels], of 16 bits.
+// Depthwise convolution: one channel and one output in each group. The weights [taps, channels] have 16 bits.
 void byte_depthwise(const conv_shape& s, byte_input in, const int16_t* weight, sums_epilogue emit);
 
 #ifndef RL_PREBUILT
@@ -261,15 +261,15 @@ RL_KERNEL void byte_depthwise(const conv_shape& s, byte_input in, const int16_t*
 }
 #endif  // RL_PREBUILT
 
-// ---- weights as generated code has them --------------------------------------------------------------------------------
+// ---- packing of weights ------------------------------------------------------------------------------------------------
 
-// Packs a weight [outputs, taps * channels / groups] as panels of each group. Called by all threads of a parallel region.
+// Pack a weight [outputs, taps * channels / groups] as panels of each group. Called by all threads of a parallel region.
 inline void pack_byte_layer(const int8_t* weight, long groups, long outputs, long depth, int8_t* packed) {
   for (long group = 0; group < groups; ++group)
     pack_bytes(weight + group * outputs * depth, depth, outputs, packed + group * packed_bytes_size(depth, outputs));
 }
 
-// Packs a weight [channels, taps] for byte_depthwise.
+// Pack a weight [channels, taps] for byte_depthwise.
 inline void pack_byte_taps(const int8_t* weight, long channels, long taps, int16_t* packed) {
   for (const long tap : shared(taps))
     for (long c = 0; c < channels; ++c) packed[tap * channels + c] = weight[c * taps + tap];

@@ -1,13 +1,15 @@
-// Products of bytes: C[M, N] = A[M, K] * B[K, N] of unsigned activations and signed weights, with exact sums in 32 bits.
+// Matrix products of bytes: C[M, N] = A[M, K] * B[K, N] of unsigned activations and signed weights, with exact sums in 32 bits.
 //
-// A word has the bytes of four successive k. B is packed once into panels of NR columns of words: [words of K][NR][4], padded
-// with zeros, each followed by the sums of its columns and by its limits. Rows of A are whole words, padded with anything.
+// A word holds the bytes of four successive k. B is packed once into panels of NR columns of words, [words of K][NR][4], padded
+// with zeros; each panel is followed by the sums of its columns and by its limits (panel_facts). Rows of A are whole words;
+// their padding may hold anything.
 //
-// Processors that multiply words of bytes (AVX-512 VNNI, the dot products of ARM) do nothing else. Others add pairs of
-// products in 16 bits, which saturate: 255 * 127 * 2 > 32767. A panel's limits are the largest sums of its weights of one sign
-// that come together so. Where those, times the largest activation, fit into 16 bits, nothing can saturate, and several words
-// may even be added up before the sums are widened. Few activations are large, mostly: rows may be cut at a smaller one, and
-// what is cut off is multiplied apart (outliers). Where neither helps, bytes are widened before they are multiplied.
+// Processors with an instruction that multiplies words of bytes (AVX-512 VNNI, ARM's dot products) always use it. Others add
+// pairs of products in 16 bits, which can saturate: 255 * 127 * 2 > 32767. A panel's limit is the largest sum of weights of one
+// sign that is added up in one 16-bit lane. If the limit times the largest activation fits into 16 bits, nothing can saturate;
+// then several words may even be chained in 16 bits before the sums are widened. Usually few activations are large. So rows may
+// be clipped at a lower cap, and the clipped excess (outliers) is multiplied separately. If neither helps, bytes are widened to
+// 16 bits before they are multiplied.
 #pragma once
 
 #include <rushlight/word_gemm.h>
@@ -20,8 +22,8 @@ namespace rl {
 #define RL_BYTE_PAIRS
 #endif
 
-constexpr int byte_word = 4;       // bytes of a word
-constexpr int chain_lengths = 3;   // sums in 16 bits take chains of 1, 2 or 4 words
+constexpr int byte_word = 4;  // bytes in a word
+constexpr int chain_lengths = 3;  // sums in 16 bits chain 1, 2 or 4 words
 constexpr int largest_in_16_bits = 32767;
 
 #ifdef RL_SIGNED_DOT
@@ -32,7 +34,7 @@ constexpr int activation_offset = 0;
 
 constexpr long byte_words(long depth) { return (depth + byte_word - 1) / byte_word; }
 
-// The data after the words of a panel.
+// The statistics stored after the words of a panel.
 struct panel_facts {
   int32_t sums[tile_columns];  // the sum of each column's weights
   int32_t limits[16];          // the limits of chains of 1, 2 and 4 words; the others are zero
@@ -48,7 +50,7 @@ RL_INLINE const panel_facts* facts_of(const int8_t* panel, long depth) {
   return (const panel_facts*)(panel + byte_words(depth) * tile_columns * byte_word);
 }
 
-// Returns the largest sum of weights of one sign that a chain of `length` words adds up in a 16-bit lane.
+// Return the largest sum of weights of one sign that a chain of `length` words adds up in a 16-bit lane.
 inline int chain_limit(const int8_t* panel, long words, int length) {
   int most = 0;
   for (long first = 0; first < words; first += length)
@@ -66,7 +68,7 @@ inline int chain_limit(const int8_t* panel, long words, int length) {
   return most;
 }
 
-// Packs the rows of a weight [columns, depth], row-major. Called by every thread of a parallel region, or by one outside.
+// Pack the rows of a weight [columns, depth], row-major. Called by every thread of a parallel region, or by one thread outside.
 inline void pack_bytes(const int8_t* weight, long depth, long columns, int8_t* packed) {
   for (const long panel : shared(byte_panels(columns))) {
     int8_t* const out = packed + panel * byte_panel_bytes(depth);
@@ -87,7 +89,7 @@ inline void pack_bytes(const int8_t* weight, long depth, long columns, int8_t* p
 
 typedef int32_t __attribute__((may_alias, aligned(1))) word_in_row;
 
-// Rows of A, by a pointer to every third row, as in word_rows; T is uint8_t, or int16_t for widened bytes.
+// Rows of A with one pointer for every three rows, as in word_rows; T is uint8_t, or int16_t for widened bytes.
 template <int Rows, class T> struct rows_by_word {
   static constexpr int count = (Rows + 2) / 3;
   const T* at[count];
@@ -97,13 +99,13 @@ template <int Rows, class T> struct rows_by_word {
     RL_UNROLL for (int i = 0; i < count; ++i) at[i] = first + 3 * i * row;
   }
   RL_INLINE const word_in_row& word(int r, int word) {
-    RL_ADDRESS_NOW(row);
+    RL_PIN_ADDRESS(row);
     return *(const word_in_row*)(at[r / 3] + r % 3 * row + word * (long)(sizeof(int32_t) / sizeof(T)));
   }
   RL_INLINE void advance(int words) {
     RL_UNROLL for (int i = 0; i < count; ++i) {
       at[i] += words * (long)(sizeof(int32_t) / sizeof(T));
-      RL_ADDRESS_NOW(at[i]);
+      RL_PIN_ADDRESS(at[i]);
     }
   }
 };
@@ -114,13 +116,13 @@ RL_INLINE const vec<int32_t>& panel_word(const int8_t* panel, int word, int j) {
   return *(const vec<int32_t>*)(panel + (word * tile_columns + j * lanes) * byte_word);
 }
 
-// Each way to multiply has `add`, which adds the products of `words` words of rows and of a panel to sums. `most_rows` is the
-// number of rows whose sums and operands fit into registers. A row has `row_words` 32-bit words for each word of bytes.
+// The ways to multiply. add() adds the products of `words` words of rows and of a panel to sums. `max_rows` is the number of
+// rows whose sums and operands fit into registers. A row has `row_words` 32-bit words for each word of bytes.
 
-// Words of bytes, by one instruction or by plain code.
+// Multiply words of bytes with one instruction, or with plain code where there is none.
 struct whole_words {
   using element = uint8_t;
-  static constexpr int words = 1, row_words = 1, most_rows = tile_rows;
+  static constexpr int words = 1, row_words = 1, max_rows = tile_rows;
 
   template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, rows_by_word<Rows, uint8_t>& a, const int8_t* panel) {
     const vec<int32_t> b[2] = {panel_word(panel, 0, 0), panel_word(panel, 0, 1)};
@@ -142,11 +144,11 @@ struct whole_words {
 };
 
 #ifdef RL_BYTE_PAIRS
-// Products of bytes, added up in 16 bits over `Length` words. Inline assembly makes the panel's words memory operands, so that
-// the sums stay in registers and no separate loads are needed.
+// Add products of bytes in 16 bits over `Length` words. Inline assembly makes the panel's words memory operands, so that the
+// sums stay in registers and no separate loads are needed.
 template <int Length> struct chained_words {
   using element = uint8_t;
-  static constexpr int words = Length, row_words = 1, most_rows = RL_LANES == 16 ? tile_rows : Length == 1 ? 6 : 5;
+  static constexpr int words = Length, row_words = 1, max_rows = RL_LANES == 16 ? tile_rows : Length == 1 ? 6 : 5;
 
   template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, rows_by_word<Rows, uint8_t>& a, const int8_t* panel) {
     const vec<int32_t> ones = splat<vec<int32_t>>(0x00010001);
@@ -167,10 +169,11 @@ template <int Length> struct chained_words {
   }
 };
 
-// Bytes widened to 16 bits: rows by widen_row, those of the panel here; even and odd bytes are separate.
+// Multiply bytes widened to 16 bits: widen_row has widened the rows, and add() widens the panel's words. Even and odd bytes are
+// separate.
 struct widened_words {
   using element = int16_t;
-  static constexpr int words = 1, row_words = 2, most_rows = RL_LANES == 16 ? tile_rows : 5;
+  static constexpr int words = 1, row_words = 2, max_rows = RL_LANES == 16 ? tile_rows : 5;
 
   template <int Rows> static RL_INLINE void add(byte_sums<Rows>& sum, rows_by_word<Rows, int16_t>& a, const int8_t* panel) {
     vec<int32_t> even[2], odd[2];
@@ -189,13 +192,13 @@ struct widened_words {
 };
 #endif
 
-// The way to multiply the remaining words, which are too few for a chain.
+// The way to multiply the words left over at the end, which are too few for a chain.
 template <class Way> struct single_words { using type = Way; };
 #ifdef RL_BYTE_PAIRS
 template <int Length> struct single_words<chained_words<Length>> { using type = chained_words<1>; };
 #endif
 
-// Widens the words of a row to twice as many 16-bit words: the even bytes of each word, and the odd ones.
+// Widen the words of a row to twice as many 16-bit words: the even bytes of each word, and the odd ones.
 RL_INLINE void widen_row(const uint8_t* row, long words, int16_t* out) {
   constexpr uint32_t even = 0x00ff00ff;
   for (long i = 0; i < words; ++i) {
@@ -206,7 +209,7 @@ RL_INLINE void widen_row(const uint8_t* row, long words, int16_t* out) {
   }
 }
 
-// c[r][0..NR) = the sums over K of row r of A times one panel.
+// Compute c[r][0..NR) = the sums over K of row r of A times one panel.
 template <class Way, int Rows>
 __attribute__((noinline)) void byte_tile(const void* a, long a_row, const int8_t* panel, long words, int32_t* c) {
   constexpr long width = tile_columns * byte_word;
@@ -230,14 +233,14 @@ __attribute__((noinline)) void byte_tile(const void* a, long a_row, const int8_t
     RL_UNROLL for (int j = 0; j < 2; ++j) __builtin_memcpy(c + r * tile_columns + j * lanes, &sum[r][j], sizeof sum[r][j]);
 }
 
-// ---- which way to multiply ---------------------------------------------------------------------------------------------
+// ---- choosing the way to multiply ----------------------------------------------------------------------------------------
 
 using byte_tile_function = void (*)(const void*, long, const int8_t*, long, int32_t*);
 
-// tiles[r] computes r + 1 rows.
+// A way to multiply with its tile functions: tiles[r] computes r + 1 rows.
 struct byte_way {
   const byte_tile_function* tiles;
-  int most_rows;
+  int max_rows;
   bool widens;  // rows must be widened by widen_row
 };
 
@@ -245,11 +248,11 @@ template <class Way, int... Rows> inline const byte_tile_function byte_tiles[] =
 
 template <class Way> RL_INLINE byte_way way_of() {
 #ifdef RL_TALL_TILES
-  if constexpr (Way::most_rows == 12)
+  if constexpr (Way::max_rows == 12)
     return {byte_tiles<Way, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>, 12, Way::row_words == 2};
 #endif
-  if constexpr (Way::most_rows == 6) return {byte_tiles<Way, 1, 2, 3, 4, 5, 6>, 6, Way::row_words == 2};
-  else if constexpr (Way::most_rows == 5) return {byte_tiles<Way, 1, 2, 3, 4, 5>, 5, Way::row_words == 2};
+  if constexpr (Way::max_rows == 6) return {byte_tiles<Way, 1, 2, 3, 4, 5, 6>, 6, Way::row_words == 2};
+  else if constexpr (Way::max_rows == 5) return {byte_tiles<Way, 1, 2, 3, 4, 5>, 5, Way::row_words == 2};
 }
 
 #ifdef RL_BYTE_PAIRS
@@ -261,7 +264,7 @@ RL_INLINE bool multiplies_words() { return __builtin_cpu_supports("avx512vnni");
 RL_INLINE bool multiplies_words() { return false; }
 #endif
 
-// Returns the fastest way that is exact for a panel with these limits and activations of at most `largest`.
+// Return the fastest way that is exact for a panel with these limits and activations of at most `largest`.
 inline byte_way byte_way_for(const int32_t* limits, int largest) {
   if (multiplies_words()) return way_of<whole_words>();
   if (limits[2] * largest <= largest_in_16_bits) return way_of<chained_words<4>>();
@@ -276,7 +279,7 @@ inline byte_way byte_way_for(const int32_t*, int) { return way_of<whole_words>()
 
 typedef uint8_t byte_vector __attribute__((vector_size(4 * lanes)));
 
-// Returns the largest of `count` bytes.
+// Return the largest of `count` bytes.
 inline int largest_byte(const uint8_t* x, long count) {
   constexpr long width = sizeof(byte_vector);
   byte_vector most{};
@@ -293,7 +296,7 @@ inline int largest_byte(const uint8_t* x, long count) {
 
 // ---- outliers ----------------------------------------------------------------------------------------------------------
 
-// The outliers of clipped rows: those of row i are found[starts[i]..starts[i + 1]), each k + 2^16 * (activation - cap).
+// The outliers of clipped rows: row i has found[starts[i]..starts[i + 1]), each of which is k + 2^16 * (activation - cap).
 struct byte_outliers {
   int32_t* starts;
   int32_t* found;
@@ -301,14 +304,14 @@ struct byte_outliers {
 };
 
 #ifdef RL_BYTE_PAIRS
-// Clips a row at `cap`; false if there is no room for its outliers.
+// Clip a row at `cap`. Return false if there is no room for its outliers.
 RL_INLINE bool cut_row(uint8_t* row, long depth, int cap, byte_outliers& out, int32_t& count) {
   typedef uint8_t part __attribute__((vector_size(32)));
   typedef char signs __attribute__((vector_size(32)));
   const part most = part{} + (uint8_t)cap;
   long k = 0;
   for (; k + 32 <= depth; k += 32) {
-    if (k + 64 <= depth) {  // most often, neither of two parts has an outlier
+    if (k + 64 <= depth) {  // usually neither of two parts has an outlier
       const part first = load_bytes<part>(row + k), second = load_bytes<part>(row + k + 32);
       if (!__builtin_ia32_pmovmskb256(bitcast<signs>((first > most) | (second > most)))) {
         k += 32;
@@ -335,7 +338,7 @@ RL_INLINE bool cut_row(uint8_t* row, long depth, int cap, byte_outliers& out, in
   return true;
 }
 
-// c[r][0..NR) += the outliers of row first + r times the panel.
+// Add to c[r][0..NR) the outliers of row first + r times the panel.
 RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const int8_t* panel, int32_t* c) {
   for (int r = 0; r < rows.rows; ++r)
     for (long i = outliers.starts[rows.first + r]; i < outliers.starts[rows.first + r + 1]; ++i) {
@@ -349,11 +352,11 @@ RL_INLINE void add_outliers(const byte_outliers& outliers, row_block rows, const
     }
 }
 
-constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // the instructions that a word of a row takes with a panel
-constexpr float outlier_cost = 20, widened_cost = 12;
-constexpr long sampled = 1024;
+constexpr float chain_costs[chain_lengths] = {7, 6, 5.5f};  // the instructions that a word of a row takes with one panel
+constexpr float outlier_cost = 20, widened_cost = 12;  // instructions for an outlier, and for a widened word
+constexpr long sampled = 1024;                         // at most about this many activations are examined
 
-// Returns the value at which to clip rows of activations of at most `largest`; `largest` itself if clipping does not pay. It is
+// Return the value at which to clip rows of activations of at most `largest`; `largest` itself if clipping does not pay. It is
 // the largest activation for which chains of words are exact, if few activations exceed it. `limits` are the common limits of
 // all panels; only a sample of the activations is examined.
 inline int choose_cap(const int32_t* limits, int largest, const uint8_t* rows, long row, long count, long depth) {

@@ -1,19 +1,20 @@
-// Rows of floats rounded to bytes, with a scale for each 32 elements, and sums of products of bytes.
+// Rows of floats quantized to bytes, with a scale for every 32 elements, and dot products of bytes.
 #pragma once
 
 #include <rushlight/block_layouts.h>
 #include <rushlight/parallel.h>
 
 #if defined(__AVX2__) && !(defined(__AVX512VNNI__) && defined(__AVX512VL__))
-#define RL_PAIRS_OF_BYTES  // products of bytes are first added in pairs, to words
+#define RL_PAIRS_OF_BYTES  // products of bytes are first added in pairs, in 16 bits
 #endif
 
 namespace rl {
 
 // ---- products --------------------------------------------------------------------------------------------------------
 
-// The type in which a few products of bytes are added before they become 32-bit integers. steps_of: how many times it can add
-// four products a lane, of unsigned bytes up to `largest` and signed bytes of at least -127, without overflow.
+// few_products is the type in which products of bytes are added before they become 32-bit integers. steps_of() says how many
+// times four products per lane can be added without overflow, for unsigned bytes up to `largest` and signed bytes of at least
+// -127.
 #ifdef RL_PAIRS_OF_BYTES
 using few_products = part_words;
 constexpr int steps_of(int largest) { return largest > 64 ? 1 : largest > 32 ? 2 : largest > 16 ? 4 : 8; }
@@ -55,14 +56,15 @@ RL_INLINE quads in_quads(few_products sum) {
 #endif
 }
 
-// Splits a product of signed bytes: w * a = size_of(w) * signed_like(a, w). Where one factor of the instruction is unsigned,
-// these are |w|, and a with w's sign.
+// Factors for an instruction that multiplies unsigned by signed bytes: w * a = size_of(w) * signed_like(a, w). Here size_of(w)
+// is |w|, and signed_like(a, w) is a with its sign flipped if w is negative. With an instruction for signed bytes, they return
+// w and a unchanged.
 RL_INLINE part_unsigned size_of(part_bytes w) {
 #if defined(__AVX2__)
   part_unsigned size;
   asm("vpabsb %1, %0" : "=x"(size) : "x"(w));
   return size;
-#elif defined(__ARM_FEATURE_DOTPROD)  // whose products are of signed bytes
+#elif defined(__ARM_FEATURE_DOTPROD)  // ARM's products are of signed bytes
   return (part_unsigned)w;
 #else
   const part_bytes below = w < 0;
@@ -83,7 +85,7 @@ RL_INLINE part_bytes signed_like(part_bytes a, part_bytes w) {
 #endif
 }
 
-// Returns sums of four products each.
+// Return the sum of four products for each 32-bit lane.
 RL_INLINE quads dot_quads(part_unsigned w, part_bytes a) {
   few_products sum{};
   add_products(sum, w, a);
@@ -94,7 +96,7 @@ RL_INLINE quads dot_quads(part_bytes w, part_bytes a) { return dot_quads(size_of
 
 // ---- rows as bytes ---------------------------------------------------------------------------------------------------
 
-// The rows of A as bytes: their integers, then a scale for each part, then the sum of each part's elements.
+// The rows of A as bytes: all integers, then a scale for each part, then the sum of each part's elements.
 struct byte_rows {
   const int8_t* integers;
   const float *scales, *sums;
@@ -109,9 +111,9 @@ struct byte_rows {
   RL_INLINE const float* sums_at(long row, long element) const { return sums + (row * depth + element) / part_size; }
 };
 
-constexpr float least_scale = 0x1p-126f;  // parts with a smaller scale count as zeros
+constexpr float min_scale = 0x1p-126f;  // parts with a smaller scale count as zeros
 
-// Rounds a row of K floats, `step` apart, to bytes.
+// Quantize a row of `depth` floats, `step` apart, to bytes.
 RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers, float* scales, float* sums) {
   for (long part = 0; part < depth / part_size; ++part, a += part_size * step, integers += part_size) {
     float values[part_size], most = 0, poison = 0;
@@ -126,7 +128,7 @@ RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers
       scales[part] = sums[part] = poison;
       continue;
     }
-    const float scale = most / 127, by = scale >= least_scale ? 1 / scale : 0;
+    const float scale = most / 127, by = scale >= min_scale ? 1 / scale : 0;
     int32_t total = 0;
     for (int i = 0; i < part_size; ++i) {
       const int32_t integer = (int32_t)__builtin_rintf(values[i] * by);
@@ -138,7 +140,7 @@ RL_INLINE void round_row(const float* a, long step, long depth, int8_t* integers
   }
 }
 
-// Called by every thread of a parallel region, or by one outside.
+// Quantize the rows of A. Called by every thread of a parallel region, or by one thread outside.
 template <class T>
 __attribute__((noinline)) void pack_byte_rows(const float* a, long row, long step, long depth, long rows, T* out) {
   float* const scales = (float*)((int8_t*)out + rows * depth);

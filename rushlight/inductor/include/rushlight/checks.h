@@ -10,7 +10,7 @@ constexpr int no_solution = 2;  // a matrix is singular or not positive-definite
 
 RL_INLINE void report(int* status, int reason) { __atomic_store_n(status, reason, __ATOMIC_RELAXED); }
 
-// `index` if it is in [0, size), counted from the end when Wrap and negative; otherwise 0, and *status is set.
+// Return `index` if it is in [0, size); with Wrap, negative ones count from the end. Otherwise return 0 and set *status.
 template <bool Wrap> RL_INLINE long checked_index(int64_t index, long size, int* status) {
   if (Wrap && index < 0) index += size;
   if ((uint64_t)index < (uint64_t)size) return (long)index;
@@ -18,7 +18,7 @@ template <bool Wrap> RL_INLINE long checked_index(int64_t index, long size, int*
   return 0;
 }
 
-// The same for one index, or for each lane's.
+// Check one index, or the index of each lane.
 template <bool Wrap> RL_INLINE int64_t checked_places(int64_t index, long size, int* status) {
   return checked_index<Wrap>(index, size, status);
 }
@@ -32,7 +32,7 @@ template <bool Wrap> RL_INLINE vec<int64_t> checked_places(vec<int64_t> index, l
   return choose(outside, zero, index);
 }
 
-// Returns integer divisors; sets *status if one is 0.
+// Return v, a divisor; set *status if it (or any lane) is 0.
 template <class V> RL_INLINE V nonzero_divisor(V v, int* status) {
   bool found;
   if constexpr (is_vector<V>) found = any_bit(compare(v, splat<V>(0), [](auto x, auto y) { return x == y; }));
@@ -41,7 +41,7 @@ template <class V> RL_INLINE V nonzero_divisor(V v, int* status) {
   return v;
 }
 
-// Returns `v`; sets *status unless a condition holds.
+// Return v; set *status unless `holds` is true (in all lanes).
 template <class V, class M> RL_INLINE V required(V v, M holds, int* status) {
   bool found;
   if constexpr (is_vector<V>) found = any_bit(~holds);
@@ -50,7 +50,7 @@ template <class V, class M> RL_INLINE V required(V v, M holds, int* status) {
   return v;
 }
 
-// `place` where it is one of 0..count, else the nearer of those.
+// Clamp `place` to [0, count].
 RL_INLINE long within(long place, long count) { return place < 0 ? 0 : place < count ? place : count; }
 
 }  // namespace rl

@@ -14,9 +14,9 @@ RL_INLINE int64_t nanoseconds() {
   return (int64_t)time[0] * 1000000000 + time[1];
 }
 
-// A kernel ends when all its pieces are done, even if some thread has not reached it yet. So the first thread after a kernel
-// reads the time; a thread that arrives later finds that done. One clock serves all threads of a call. `spent` has the
-// nanoseconds of each of `kernels` kernels, then the number of calls.
+// Measures each kernel of a call. A kernel ends when all its pieces are done, even if some thread has not reached its end yet.
+// So the first thread that passes the kernel reads the time; later threads see that it was read. One clock serves all threads
+// of a call. `spent` has the nanoseconds of each of `kernels` kernels, then the number of calls.
 class kernel_clock {
  public:
   kernel_clock(int64_t* spent, int kernels) : spent_(spent), kernels_(kernels) {}

@@ -1,6 +1,6 @@
 // Two-dimensional convolution, forward, fp32, NCHW, as an implicit matrix product: the weight [O, C/g, kh, kw] is the left
-// operand, read in place, and panels of NR output pixels (im2col) are packed per thread just before they are used. The rows of
-// the epilogue (epilogue.h) are image * O + output channel, its columns are output pixels, row * out_width + column. Depthwise
+// operand, read in place; panels of NR output pixels (im2col) are packed by each thread just before they are used. The rows of
+// the epilogue (epilogue.h) are image * O + output channel; its columns are output pixels, row * out_width + column. Depthwise
 // convolutions are computed directly, channel by channel.
 #pragma once
 
@@ -54,7 +54,7 @@ void conv2d_depthwise(const float* x, const float* weight, const conv_shape& s, 
 RL_INLINE long ceil_div(long a, long b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
 
 #ifndef RL_PREBUILT
-// Loads every `stride`-th float from p; reads nothing beyond the last one needed.
+// Load every `stride`-th float from p; reads nothing beyond the last one needed.
 RL_INLINE vec<float> load_stepped(const float* p, long stride) {
   const vector_lane lane;
   if (stride == 1) return lane.load(p);
@@ -64,7 +64,7 @@ RL_INLINE vec<float> load_stepped(const float* p, long stride) {
   return interleave(lane.load(p), lane.load(p + lanes - 1), pick);
 }
 
-// Copies a span; short and odd lengths are covered by two overlapping copies.
+// Copy a span. Lengths that are not a multiple of the vector end with a copy that overlaps the previous one.
 RL_INLINE void copy_span(const float* from, long stride, float* to, int count) {
   if (count >= lanes) {
     int i = 0;
@@ -81,7 +81,7 @@ RL_INLINE void copy_span(const float* from, long stride, float* to, int count) {
   }
 }
 
-// Finds the spans of pixels [first, first + count) for every kernel tap: starts[tap] .. starts[tap + 1] in `spans`.
+// Find the spans of pixels [first, first + count) for every kernel tap: starts[tap] .. starts[tap + 1] in `spans`.
 RL_KERNEL void find_spans(const conv_shape& s, long first, long count, conv_span* spans, long* starts) {
   const long out_width = s.out_width();
   long used = 0, tap = 0;
@@ -104,7 +104,7 @@ RL_KERNEL void find_spans(const conv_shape& s, long first, long count, conv_span
   starts[tap] = used;
 }
 
-// Packs the im2col panel of pixels [first, first + count) of one group's channels, which begin at x.
+// Pack the im2col panel of pixels [first, first + count) of one group's channels, which begin at x.
 RL_KERNEL void pack_pixels(const conv_shape& s, const float* x, long first, long count, void* scratch) {
   float* panel = (float*)scratch;
   conv_span* spans = (conv_span*)(panel + s.depth() * tile_columns);
@@ -125,7 +125,7 @@ RL_KERNEL void conv2d_product(const row_cut<float>& cut, const float* x, const f
   const long pixels = s.out_height() * s.out_width(), depth = s.depth(), outputs = cut.rows, blocks = cut.count;
   const long panels = (pixels + tile_columns - 1) / tile_columns;
   const long packs = s.images * s.groups * panels, wanted = 1 + 4L * thread_count() / (packs + 1);
-  const long limit = depth > depth_block ? group_limit : blocks, share = (blocks + wanted - 1) / wanted;
+  const long limit = depth > depth_block ? max_group_blocks : blocks, share = (blocks + wanted - 1) / wanted;
   const long group = group_size(blocks, share < limit ? share : limit), groups = (blocks + group - 1) / group;
   float* panel = (float*)own;
   long held = -1;
@@ -143,7 +143,7 @@ RL_KERNEL void conv2d_product(const row_cut<float>& cut, const float* x, const f
   }
 }
 
-// Copies one input plane with its zero border.
+// Copy one input plane with its zero border.
 RL_INLINE void pad_plane(const conv_shape& s, const float* x, float* out) {
   const long width = s.width + 2 * s.pad_width, height = s.height + 2 * s.pad_height;
   if (s.padded()) __builtin_memset(out, 0, width * height * sizeof(float));
@@ -151,7 +151,7 @@ RL_INLINE void pad_plane(const conv_shape& s, const float* x, float* out) {
     __builtin_memcpy(out + (y + s.pad_height) * width + s.pad_width, x + y * s.width, s.width * sizeof(float));
 }
 
-// Computes `Vectors` vectors of one output row; `at` is the first tap of the first pixel. Stride is the stride along a row, or
+// Compute `Vectors` vectors of one output row; `at` is the first tap of the first pixel. Stride is the stride along a row, or
 // 0 if it is not known at compile time.
 template <int Vectors, int Stride>
 RL_INLINE void depthwise_vectors(const conv_shape& s, const float* at, const float* weight, float* out) {
@@ -166,7 +166,7 @@ RL_INLINE void depthwise_vectors(const conv_shape& s, const float* at, const flo
   RL_UNROLL for (int j = 0; j < Vectors; ++j) vector_lane{}.store(out + j * lanes, sum[j]);
 }
 
-// Computes one output row in whole vectors: values beyond its end come from the next row, and are not used.
+// Compute one output row in whole vectors: values beyond its end come from the next row, and are not used.
 template <int Stride>
 __attribute__((noinline)) void depthwise_row(const conv_shape& s, const float* plane, const float* weight, float* out) {
   long i = 0;
@@ -195,9 +195,9 @@ RL_KERNEL void conv2d_depthwise(const float* x, const float* weight, const conv_
 
 #endif  // RL_PREBUILT
 
-// x [N, C, H, W] and weight [O, C/g, kh, kw], both contiguous. scratch: conv2d_scratch_bytes(shape) per thread, aligned to
-// 64. Called by all threads of a parallel region; ends with a barrier. The epilogue of a depthwise convolution gets rows of
-// pixels, and is not to know how many columns the whole has.
+// x [N, C, H, W] and weight [O, C/g, kh, kw] are contiguous. scratch: conv2d_scratch_bytes(shape) per thread, aligned to 64.
+// Called by all threads of a parallel region; ends with a barrier. A depthwise convolution gives the epilogue rows of pixels of
+// any length, so create the epilogue with Multiple = 1.
 RL_INLINE void conv2d(const float* x, const float* weight, const conv_shape& shape, void* scratch, const epilogue& emit) {
   void* own = (char*)scratch + thread_index() * conv2d_scratch_bytes(shape);
   if (shape.group_channels() == 1 && (shape.groups > 1 || shape.outputs == 1))

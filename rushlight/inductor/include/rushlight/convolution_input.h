@@ -1,17 +1,18 @@
-// The gradient of a convolution's input, fp32, with results channels-last: they go to an epilogue as in image.h, pixels and
-// channels being the input's.
+// The gradient of a convolution's input, fp32, channels-last. Results go to an epilogue as in image.h, whose pixels and
+// channels are the input's.
 //
-// Along a dimension, position y of the input is read by tap k of output j where j * stride + k * dilation = y + pad. The
-// positions whose y + pad leave the same remainder by the stride, a phase, share their taps, which lie evenly: each phase
-// is a convolution of the result's gradient, without steps, with a part of the flipped weight, and no zero is multiplied.
+// Along a dimension, tap k of output j reads input position y if j * stride + k * dilation = y + pad. A phase is the set of
+// positions y with the same remainder of y + pad modulo the stride: they share their taps, which are evenly spaced. So each
+// phase is a convolution with stride 1 of the output's gradient with a part of the flipped weight, and no zeros are multiplied.
 #pragma once
 
 #include <rushlight/image.h>
 
 namespace rl {
 
-// Input positions begin, begin + stride, ...: `count` of them. They take taps first, first + step, ...: `taps` of them,
-// the last of which meets output `from` at the first position (it may be negative), and each one before it `spread` later.
+// One phase along one dimension. It has `count` input positions: begin, begin + stride, ... They use `taps` taps: first, first
+// + step, ... At the first position the last tap meets output `from` (which may be negative); each earlier tap meets an output
+// `spread` later.
 struct gradient_phase {
   long begin, count, first, step, taps, spread, from;
 
@@ -45,7 +46,8 @@ constexpr gradient_phase phase_across(const conv_shape& s, long remainder) {
   return phase_of(s.width, s.kernel_width, s.stride_width, s.pad_width, s.dilation_width, remainder);
 }
 
-// The outputs that all phases read along a dimension: `count`, beginning with `low`. Outputs outside of the image are zeros.
+// The range of outputs that all phases together read along a dimension: `count` outputs from `low`. Outputs outside of the
+// image are zeros.
 struct gradient_window {
   long low, count;
 };
@@ -71,23 +73,23 @@ constexpr long gradients_at_once(const conv_shape& s) {
   const long fit = (1L << 18) / gradient_copy_size(s);
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
-// Bytes shared by all threads: copies of gradients with their borders, and a table of runs for each of `threads`.
+// Bytes shared by all threads: copies of gradients with their borders, and for each of `threads` a table of runs.
 constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
   const long copies = (gradients_at_once(s) * gradient_copy_size(s) * (long)sizeof(float) + 63) / 64 * 64;
   return copies + threads * ((s.kernel_height * s.kernel_width * (long)sizeof(long) + 63) / 64 * 64);
 }
 
-// Packs the weight [O, C, kh, kw] by strides as panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR], one
-// phase after the other. Called by all threads of a region, or by one.
+// Pack the weight [O, C, kh, kw], read by strides, as panels of each phase, [ceil(C / NR)][taps of the phase, flipped][O][NR],
+// phase after phase. Called by all threads of a region, or by one thread outside.
 void pack_gradient_filter(const float* weight, image_strides at, const conv_shape& s, float* packed);
 
-// grad: the gradient of the result, by strides; packed: from pack_gradient_filter; s: the convolution's shape, with one group.
-// Ends with a barrier.
+// grad is the gradient of the output, read by strides; packed comes from pack_gradient_filter; s is the convolution's shape,
+// with one group. Ends with a barrier.
 void conv2d_input_gradient(const float* grad, image_strides at, const float* packed, const conv_shape& s, void* scratch,
                            epilogue emit);
 
 #ifndef RL_PREBUILT
-// Packs one tap's weights of up to a vector of channels: out[o][0..lanes), NR apart.
+// Pack one tap's weights for up to a vector of channels: out[o][0..lanes), NR apart.
 RL_KERNEL void copy_tap(const float* from, const image_strides& at, long rows, long outputs, float* out) {
   for (long o = 0; o < outputs; ++o, out += tile_columns, from += at.image) {
     if (rows < lanes)
@@ -97,8 +99,8 @@ RL_KERNEL void copy_tap(const float* from, const image_strides& at, long rows, l
   }
 }
 
-// Packs up to a vector of taps of as many channels, which are consecutive in memory; the next output's are `step` floats
-// further. Tap t goes to to[t], NR apart. Whole vectors are read up to `end`.
+// Pack up to a vector of taps of as many channels, which are consecutive in memory; the next output's weights are `step` floats
+// further. Tap t goes to to[t], NR apart. Whole vectors are read only up to `end`.
 RL_KERNEL void copy_taps(const float* from, long step, long taps, long rows, long outputs, const float* end,
                          float* const* to) {
   for (long o = 0; o < outputs; ++o, from += step) {
@@ -138,8 +140,8 @@ RL_KERNEL void pack_gradient_filter(const float* weight, image_strides at, const
   }
 }
 
-// Copies `count` images of gradients, channels-last, with the rows and columns that the windows cover. The copy is shared by
-// all threads; ends with a barrier.
+// Copy `count` images of gradients, channels-last, restricted to the rows and columns that the windows cover. All threads share
+// the work; ends with a barrier.
 RL_KERNEL void frame_gradients(const float* grad, const image_strides& at, const conv_shape& s, long count,
                                float* out) {
   const gradient_window down = window_down(s), across = window_across(s);
@@ -163,7 +165,7 @@ RL_KERNEL void frame_gradients(const float* grad, const image_strides& at, const
   }
 }
 
-// Passes a strip's results to the epilogue, each with its pixel of the input.
+// Pass a strip's results to the epilogue, each with its input pixel.
 RL_INLINE void emit_phase(const float* c, const strip_split& split, const strip& part, const conv_shape& s,
                           const gradient_phase& down, const gradient_phase& across, long images, long channel,
                           const epilogue& emit) {
@@ -187,7 +189,7 @@ RL_KERNEL void conv2d_input_gradient(const float* grad, image_strides at, const 
   long* offsets = (long*)((char*)scratch + input_gradient_scratch_bytes(s, 0) + thread_index() * space);
   const image_strides own = at;
   if (framed) at = {gradient_copy_size(s), 1, window_x.count * s.outputs, s.outputs};
-  alignas(64) float sums[group_limit * strip_rows * tile_columns];
+  alignas(64) float sums[max_group_blocks * strip_rows * tile_columns];
   for (long begin = 0; begin < s.images; begin += chunk) {
     const long images = s.images - begin < chunk ? s.images - begin : chunk;
     const float* source = grad + begin * own.image;
@@ -203,7 +205,7 @@ RL_KERNEL void conv2d_input_gradient(const float* grad, image_strides at, const 
                                1, 1, 0, 0, down.spread, across.spread, 1};
       const strip_split split(across.count);
       const long strips = down.count && across.count ? images * split.of_image(down.count) : 0;
-      const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
+      const long group = group_size(strips, max_group_blocks), groups = (strips + group - 1) / group;
       filter_input in = {source, at, {}, offsets};
       const bool reads = down.reads() && across.reads();
       if (reads) {

@@ -1,12 +1,12 @@
-// The gradient of a convolution's weight, fp32. Results go to an epilogue (epilogue.h): a row is an output channel, and its
-// columns are the [C / g, kh, kw] of a filter in row-major order.
+// The gradient of a convolution's weight, fp32. Results go to an epilogue (epilogue.h): a row is an output channel, its columns
+// are the elements [C / g, kh, kw] of a filter in row-major order.
 //
-// It is a product over all output pixels. Its rows are output channels, which are contiguous for a pixel; its columns are taps
-// and channels, and a row of taps is contiguous in a channels-last image. A tile of sums stays in registers while the loop goes
-// over pixels. With few channels both factors are read in place (the input from a copy with its border). With many channels,
-// pixels are so far apart that they would map to few cache sets: each thread then packs what its tiles read repeatedly, for a
-// few pixels at a time. Each thread has its own tiles, so that nothing is added up across threads, and results do not depend on
-// the number of threads.
+// It is a matrix product that sums over all output pixels. Its rows are output channels, which are contiguous for a pixel; its
+// columns are taps and channels, and a row of taps is contiguous in a channels-last image. A tile of sums stays in registers
+// while the loop goes over pixels. With few channels both factors are read in place (a padded input from a copy with its
+// border). With many channels, pixels are so far apart that they would map to few cache sets, so each thread packs the data
+// that its tiles read repeatedly, for a few pixels at a time. Each tile belongs to one thread: nothing is added up across
+// threads, and results do not depend on the number of threads.
 #pragma once
 
 #include <rushlight/winograd_weight.h>
@@ -34,16 +34,16 @@ constexpr long framed_at_once(const conv_shape& s) {
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
 
-// Whether threads pack what tiles read. It pays if it is read often enough.
+// Whether threads pack the factors. Packing pays if the packed data is read often enough.
 constexpr bool packs_pixels(const conv_shape& s) {
   return s.group_channels() % tile_columns == 0 && s.group_channels() * s.stride_width >= 128 &&
          s.kernel_height * s.kernel_width > 1 && s.outputs / s.groups >= 48;
 }
-constexpr long pixels_at_once = 192;  // the columns of so many pixels, with a block of rows, fit a first-level cache
-constexpr long blocks_at_once = 40;   // so many row blocks, for pixels_at_once pixels, fit a second-level cache
+constexpr long pixels_at_once = 192;  // packed columns of this many pixels, with a block of rows, fit a first-level cache
+constexpr long blocks_at_once = 40;  // this many row blocks of pixels_at_once pixels fit a second-level cache
 
-// Parts of scratch memory in floats: images with their border (read beyond the end by up to a panel), tiles of sums, and for
-// each thread its packed factors, or one filter's sums and, for depthwise convolutions, planes of channels.
+// Parts of scratch memory, in floats: images with their border (read beyond the end by up to a panel); tiles of sums; and for
+// each thread its packed factors, or the sums of one filter and, for depthwise convolutions, planes of channels.
 constexpr long weight_frame_floats(const conv_shape& s) {
   return (framed_at_once(s) * framed_image_size(s) + tile_columns + 15) / 16 * 16;
 }
@@ -65,34 +65,35 @@ constexpr long weight_winograd_scratch_bytes(const conv_shape& s, long threads) 
   return largest(weight_gradient_scratch_bytes(s, threads), parts_of_winograd_weight(s).floats(threads) * (long)sizeof(float));
 }
 
-// x and grad, the gradient of the result, by strides, grad with contiguous channels; if each group has one channel, both are
-// row-major. s: the convolution's shape. `last`: columns are [kh, kw, C / g] instead. Ends with a barrier.
+// x and grad (the gradient of the output) are read by strides, grad with contiguous channels; if each group has one channel,
+// both are row-major. s is the convolution's shape. If `last`, columns are [kh, kw, C / g] instead. Ends with a barrier.
 void conv2d_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
                             const conv_shape& s, void* scratch, epilogue emit);
 
-// The same for 3 x 3 filters with stride 1, without groups, and with contiguous channels of both, by Winograd's algorithm.
+// The same by Winograd's algorithm, for 3 x 3 filters with stride 1, one group, and contiguous channels in both factors.
 void conv2d_weight_winograd(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at, bool last,
                             const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
-// One group's factors and sums.
+// The two factors of the product for one group, and its columns.
 struct weight_factors {
   const float* x;
   image_strides x_at;
-  long height, width, pad_height, pad_width;  // of the image; the padding tells pixels from the border
+  long height, width, pad_height, pad_width;  // of the image; the padding is 0 if x is a copy with its border
   const float* grad;
   image_strides grad_at;
   weight_columns columns;
 };
 
-// ---- factors where they lie ------------------------------------------------------------------------------------------
+// ---- factors read in place -------------------------------------------------------------------------------------------
 
-// Output pixels: `images` x `rows` x `columns`, with the strides of one of the two factors.
+// A block of output pixels: `images` x `rows` x `columns`.
 struct pixel_block {
   long images, rows, columns;
 };
 
-// A factor's channels, pixel after pixel; those of a later pixel are prefetched.
+// A factor read pixel after pixel, with a prefetch of later pixels' channels. pixels_across is the left operand, pixel_panels
+// the right.
 struct pixels_across : rows_across {
   RL_INLINE void next() {
     __builtin_prefetch(at + 8 * column);
@@ -107,7 +108,7 @@ struct pixel_panels : pixels_across {
   }
 };
 
-// c[r][0..NR) (=, or +=) the sum over pixels of a[r] * b[0..NR), r < Rows.
+// Compute c[r][0..NR) = (or += if `accumulate`) the sum over pixels of a[r] * b[0..NR), r < Rows.
 template <int Rows>
 __attribute__((noinline)) void weight_tile(const pixel_block& count, const float* a, const image_strides& a_at,
                                            const float* b, const image_strides& b_at, float* c, bool accumulate) {
@@ -123,19 +124,20 @@ __attribute__((noinline)) void weight_tile(const pixel_block& count, const float
 
 using weight_function = decltype(&weight_tile<1>);
 
-// The tile function for so many rows. It has hidden visibility, so that every library has its own table.
+// Return the tile function for this number of rows. Hidden visibility: every library has its own table.
 __attribute__((visibility("hidden"))) RL_INLINE weight_function weight_tile_of(int rows) {
 #define RL_SUMS_ADDRESS(rows, ...) weight_tile<rows>,
   static constexpr weight_function tiles[] = {RL_EACH_TILE(RL_SUMS_ADDRESS)};
   return tiles[rows - 1];
 }
 
-// Adds the pixels of `images` images to this thread's tiles.
+// Add the products of `images` images to this thread's tiles.
 RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long images, float* tiles, bool first) {
   const row_blocks rows(s.outputs / s.groups);
   const long blocks = rows.count;
   const long height = s.out_height(), width = s.out_width(), cached = (1L << 17) / (s.outputs + s.channels);
-  const long together = cached < 128 ? 128 : cached;  // pixels that tiles go over while these stay in the cache
+  // the factors of this many pixels stay in the cache while all tiles pass over them
+  const long together = cached < 128 ? 128 : cached;
   const long at_once = together / (height * width) ? together / (height * width) : 1;
   const long rows_at_once = height * width <= together ? height : together / width ? together / width : 1;
   const long count = f.columns.panels() * blocks;
@@ -162,7 +164,7 @@ RL_KERNEL void add_pixels(const weight_factors& f, const conv_shape& s, long ima
 
 // ---- packed factors ---------------------------------------------------------------------------------------------------
 
-// Calls use(image, row, column, count, before) for each part of the `count` output pixels from `first` on that lies in one row.
+// Call use(image, row, column, count, before) for each output row's share of the `count` output pixels from `first`.
 template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long count, const F& use) {
   const long height = s.out_height(), width = s.out_width();
   long column = first % width, row = first / width % height, image = first / width / height;
@@ -174,7 +176,7 @@ template <class F> RL_INLINE void each_run(const conv_shape& s, long first, long
   }
 }
 
-// The output pixels of a row whose tap lies inside the image, among `count` from `first` on.
+// Among `count` output pixels of a row from `first`, the range whose tap lies inside the image.
 struct pixels_inside {
   long begin, end;
 
@@ -183,7 +185,7 @@ struct pixels_inside {
         end(largest(smallest(ceil_div(size - place, stride) - first, count), begin)) {}
 };
 
-// out[pixel][0..NR) = the channels from `channel` on that a tap reads, for the output pixels [first, first + count).
+// Pack out[pixel][0..NR) = the channels from `channel` on that a tap reads, for the output pixels [first, first + count).
 RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long first, long count, long ky, long kx,
                            long channel, float* out) {
   const long step = f.x_at.column * s.stride_width, left = kx * s.dilation_width - f.pad_width;
@@ -201,7 +203,8 @@ RL_INLINE void pack_pixels(const weight_factors& f, const conv_shape& s, long fi
   });
 }
 
-// Adds the pixels of `images` images to this thread's tiles; columns are single taps. packed: the thread's packing buffer.
+// Add the products of `images` images to this thread's tiles, from packed factors; columns are single taps. packed is the
+// thread's buffer.
 __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const weight_factors& f, const conv_shape& s,
                                                                         long images, float* packed, float* tiles, bool first) {
   const row_cut<float> cut(s.outputs / s.groups);
@@ -232,22 +235,22 @@ __attribute__((visibility("hidden"))) RL_KERNEL void add_packed_pixels(const wei
 
 // ---- the product ---------------------------------------------------------------------------------------------------
 
-// Some contiguous sums of a filter.
-struct sums_aside {
+// A pointer to contiguous sums of a filter.
+struct contiguous_sums {
   const float* at;
   long count;
 };
 
-// The sums of a row of tiles for a tap's channels from `channel` on.
-RL_INLINE sums_aside sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
+// Return the sums of a tap's channels from `channel` on, given a row of a row of tiles.
+RL_INLINE contiguous_sums sums_of(const weight_columns& columns, const conv_shape& s, const float* tiles, long tap, long channel) {
   const long run = columns.joined ? tap / s.kernel_width : tap;
   const long at = (columns.joined ? tap % s.kernel_width * s.group_channels() : 0) + channel;
   return {tiles + (run * columns.panels_each + at / tile_columns) * tile_rows * tile_columns + at % tile_columns,
           tile_columns - at % tile_columns};
 }
 
-// A filter's sums, as [C / g][kh][kw]; the channels of a tap fill whole vectors.
-template <class Sums> RL_INLINE void turn_filter(const conv_shape& s, const Sums& sums, float* out) {
+// Store a filter's sums as [C / g][kh][kw]; the number of channels must be a multiple of the lanes.
+template <class Sums> RL_INLINE void store_transposed_filter(const conv_shape& s, const Sums& sums, float* out) {
   const long taps = s.kernel_height * s.kernel_width;
   for (long channel = 0; channel < s.group_channels(); channel += lanes) {
     vec<float> block[lanes] = {};
@@ -258,13 +261,13 @@ template <class Sums> RL_INLINE void turn_filter(const conv_shape& s, const Sums
   }
 }
 
-// Stores a filter's sums, as [kh][kw][C / g] if `last`, else as [C / g][kh][kw]; sums(tap, channel) are contiguous.
+// Store a filter's sums, as [kh][kw][C / g] if `last`, else as [C / g][kh][kw]. sums(tap, channel) returns contiguous sums.
 template <class Sums> RL_INLINE void gather_filter(const conv_shape& s, const Sums& sums, bool last, float* out) {
   const long channels = s.group_channels(), taps = s.kernel_height * s.kernel_width;
-  if (!last && channels % lanes == 0 && taps <= lanes) return turn_filter(s, sums, out);
+  if (!last && channels % lanes == 0 && taps <= lanes) return store_transposed_filter(s, sums, out);
   for (long tap = 0; tap < taps; ++tap)
     for (long channel = 0; channel < channels;) {
-      const sums_aside from = sums(tap, channel);
+      const contiguous_sums from = sums(tap, channel);
       const long count = smallest(from.count, channels - channel);
       for_each(count, [&](auto lane, long c) {
         const auto value = lane.load(from.at + c);
@@ -275,7 +278,7 @@ template <class Sums> RL_INLINE void gather_filter(const conv_shape& s, const Su
     }
 }
 
-// A filter's gradient, panel by panel.
+// Pass a filter's gradient to the epilogue, panel by panel.
 RL_INLINE void emit_filter(const float* filter, long output, long count, const epilogue& emit) {
   for (long j = 0; j < count; j += tile_columns)
     emit(filter + j, output, 1, j, count - j < tile_columns ? count - j : tile_columns);
@@ -314,7 +317,7 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
       barrier();
     }
     for (const long o : shared(outputs)) {
-      const long block = rows.having(o), row = o - rows.at(block).first;
+      const long block = rows.block_of_row(o), row = o - rows.at(block).first;
       const float* row_of_tiles = tiles + (block * f.columns.panels() * tile_rows + row) * tile_columns;
       const auto sums = [&](long tap, long channel) { return sums_of(f.columns, s, row_of_tiles, tap, channel); };
       gather_filter(s, sums, last, packed);
@@ -325,12 +328,12 @@ RL_KERNEL void weight_product(const float* x, const image_strides& at, const flo
 
 // ---- Winograd ------------------------------------------------------------------------------------------------------
 
-// Returns false, without storing anything, if a result is not finite.
+// Compute the gradient by Winograd's algorithm. Return false, without storing anything, if a result is not finite.
 RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
                                        const conv_shape& s, bool last, void* scratch, epilogue emit) {
   const winograd_weight_parts parts = parts_of_winograd_weight(s);
   float *factors = (float*)scratch, *sums = factors + parts.grad.floats() + parts.input.floats();
-  float* own = sums + parts.sums.floats();  // of each thread: one filter, and whether its results are finite
+  float* own = sums + parts.sums.floats();  // for each thread: one filter, and whether its results are finite
   float *filter = own + thread_index() * parts.thread_floats(), *finite = filter + parts.filter;
   winograd_weight_sums(x, at, grad, grad_at, s, parts, factors, sums);
   *finite = 1.0f;
@@ -344,7 +347,7 @@ RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, 
   for (const long o : shared(s.outputs)) {
     const float* row = sums + winograd_row(parts, o);
     const auto sums_of_tap = [&](long tap, long channel) {
-      return sums_aside{row + tap * parts.sums.place() + channel / tile_columns * tile_columns * tile_columns + channel % tile_columns,
+      return contiguous_sums{row + tap * parts.sums.place() + channel / tile_columns * tile_columns * tile_columns + channel % tile_columns,
                         tile_columns - channel % tile_columns};
     };
     gather_filter(s, sums_of_tap, last, filter);
@@ -355,16 +358,16 @@ RL_KERNEL bool winograd_weight_product(const float* x, const image_strides& at, 
 
 // ---- depthwise -----------------------------------------------------------------------------------------------------
 
-// The lanes are channels; planes are transposed for that first.
+// In this section a lane is a channel; planes are first transposed to that order.
 
-// A vector's worth of channels, planes of `pixels`, as [pixels][lanes]; the plane of channel c is `share` apart from c - share.
+// Transpose a vector's worth of planes to [pixels][lanes]. `share` consecutive channels read the same plane.
 RL_INLINE void interleave_planes(const float* planes, long first, long count, long share, long pixels, float* out) {
   if (share == 1) return pack_transposed(planes + first * pixels, pixels, count, pixels, out, lanes);
   for (long c = 0; c < lanes; ++c)
     for (long i = 0; i < pixels; ++i) out[i * lanes + c] = c < count ? planes[(first + c) / share * pixels + i] : 0.0f;
 }
 
-// Adds to each lane the products of its channel along a row: `count` values of grad, and values of x `stride` apart.
+// Return for each lane the sum of products along a row: `count` values of grad with values of x that are `stride` apart.
 RL_INLINE vec<float> row_products(const float* x, long stride, const float* grad, long count) {
   vec<float> sum[4] = {};
   long i = 0;
@@ -375,7 +378,7 @@ RL_INLINE vec<float> row_products(const float* x, long stride, const float* grad
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// The sums over an image of the products of a tap; the tap's input lies inside.
+// Return the sums over an image of the products for one tap, over the output pixels whose tap lies inside the image.
 RL_INLINE vec<float> tap_products(const conv_shape& s, const float* x, const float* grad, long ky, long kx) {
   const long left = kx * s.dilation_width - s.pad_width, top = ky * s.dilation_height - s.pad_height;
   const long first = left < 0 ? ceil_div(-left, s.stride_width) : 0, width = s.out_width();

@@ -1,18 +1,18 @@
-// Depthwise convolution of channels-last images, fp32, and its gradients: lanes along the channels. Results go to an epilogue
-// as in image.h; those of the weight's gradient as in convolution_weight.h.
+// Depthwise convolution of channels-last images, fp32, and its gradients. Lanes are channels. Results go to an epilogue as in
+// image.h; those of the weight's gradient as in convolution_weight.h.
 //
-// The outer loop takes a panel's width of channels at a time. The source rows that a row of results reads are copied, with the
-// zeros around them, into a ring buffer where the pixels of these channels are contiguous: each row is copied once, and then
-// read from the first-level cache. If whole vectors of channels are well placed in memory themselves, taps read them there, and
-// skip the border. The gradient of the input is computed in the same way with other rows and columns: for each phase of
-// convolution_input.h, that is, for positions with the same taps.
+// The outer loop takes a panel's width of channels at a time. The source rows that a row of results reads are copied, with zero
+// padding, into a ring buffer in which the pixels of these channels are contiguous: each row is copied once and then read from
+// the first-level cache. If channels come in whole vectors and pixels do not compete for cache sets, taps read the source in
+// place instead and skip the border. The gradient of the input is computed in the same way, once for each phase of
+// convolution_input.h (positions that share taps).
 #pragma once
 
 #include <rushlight/convolution_input.h>
 
 namespace rl {
 
-constexpr long few_places = 256;  // in floats: pixels at this distance share a quarter of the sets of a first-level cache
+constexpr long cache_set_stride = 256;  // in floats: pixels at this distance share a quarter of the sets of a first-level cache
 constexpr int depthwise_pixels = tile_rows == 12 ? 8 : 4;  // pixels of a tile
 
 // A row of the source in the ring, and the weights of the taps that read it.
@@ -20,8 +20,8 @@ struct tap_row {
   const float *at, *weight;
 };
 
-// Results of a row that use the same taps: `width` of them, the first at `out`, each from `columns` columns of the ring. Steps
-// and offsets are in floats.
+// Results of a row that use the same taps: `width` results, the first at `out`; each sums over `columns` columns of the ring.
+// Steps and offsets are in floats.
 struct depthwise_line {
   long first, columns, column_step, weight, weight_step, pixel, width, out, out_pixel;
 };
@@ -33,7 +33,7 @@ struct depthwise_geometry {
   long stride, offset, spread, divisor, reach;  // a row of the results reads `reach` rows of the source at most
   long margin, across, lines;
 
-  // -1 where there is none.
+  // Return the source row that tap row k of result row y reads, or -1 if there is none.
   RL_INLINE long source_row(long y, long k) const {
     const long at = y * stride + offset + k * spread;
     return at < 0 || at % divisor || at / divisor >= height ? -1 : at / divisor;
@@ -52,7 +52,7 @@ constexpr depthwise_geometry depthwise_backward(const conv_shape& s) {
           reach + 1, -window.low, window.count, s.stride_width};
 }
 
-// A pixel occupies `pitch` floats of the ring, and the weights of a tap occupy `tap` floats.
+// Return the line for the forward. A pixel takes `pitch` floats of the ring, and the weights of a tap take `tap` floats.
 RL_INLINE depthwise_line forward_line(const conv_shape& s, long pitch, long tap) {
   return {0, s.kernel_width, s.dilation_width * pitch, 0, tap, s.stride_width * pitch, s.out_width(), 0, tile_columns};
 }
@@ -76,7 +76,8 @@ constexpr long depthwise_input_scratch_bytes(const conv_shape& s, long threads) 
   return threads * depthwise_floats(depthwise_backward(s), s) * (long)sizeof(float);
 }
 
-// Packs the weight [C, 1, kh, kw], contiguous, as [ceil(C / NR)][kh][kw][NR]. Called by all threads of a region, or by one.
+// Pack the weight [C, 1, kh, kw], contiguous, as [ceil(C / NR)][kh][kw][NR]. Called by all threads of a region, or by one
+// thread outside.
 inline void pack_depthwise(const float* weight, long channels, long taps, float* packed) {
   const long halves = (channels + tile_columns - 1) / tile_columns * 2;
   for (const long half : shared(halves)) {
@@ -88,7 +89,7 @@ inline void pack_depthwise(const float* weight, long channels, long taps, float*
 
 // ---- rows ----------------------------------------------------------------------------------------------------------
 
-// Copies `wide` channels of `count` pixels after `before` zeros, and adds zeros up to `total` pixels.
+// Copy `wide` channels of `count` pixels after `before` zero pixels, and fill with zeros up to `total` pixels.
 RL_KERNEL void fill_row(const float* from, long pixel, long wide, long before, long count, long total, float* to) {
   if (before > total) before = total;
   if (count > total - before) count = total - before;
@@ -106,7 +107,7 @@ RL_KERNEL void fill_row(const float* from, long pixel, long wide, long before, l
   __builtin_memset(to, 0, (total - before - count) * tile_columns * sizeof(float));
 }
 
-// Rows of a source, channels-last by strides, beginning at x. copy(row, to) copies one into the ring.
+// A ring buffer of source rows; the source is channels-last by strides and begins at x. held[slot] is the row in a slot, or -1.
 struct row_ring {
   const float* x;
   image_strides at;
@@ -149,8 +150,9 @@ template <int N> struct pixel_count {
   static constexpr int value = N;
 };
 
-// Calls tile(pixel_count, first) for tiles that cover a row: a short end is covered by a tile that overlaps the one before.
-template <class F> RL_INLINE void tiles_of_row(long width, const F& tile) {
+// Call tile(pixel_count, first) for tiles that cover a row; if a few pixels are left at the end, the last tile overlaps the one
+// before.
+template <class F> RL_INLINE void each_tile_of_row(long width, const F& tile) {
   for (long x = 0; x < width;) {
     const long left = width - x;
     if (left >= depthwise_pixels || (left > 4 && width >= depthwise_pixels)) {
@@ -168,7 +170,8 @@ template <class F> RL_INLINE void tiles_of_row(long width, const F& tile) {
   }
 }
 
-// Computes a row of results whose taps read the source directly, `column` floats from pixel to pixel; rows[i].at is its start.
+// Compute a row of results whose taps read the source in place, `column` floats from pixel to pixel; rows[i].at is the start of
+// a row.
 template <int Vectors>
 RL_INLINE void depthwise_in_place(const tap_row* rows, long count, const conv_shape& s, long column, long tap, float* out) {
   const long step = s.stride_width, spread = s.dilation_width, width = s.out_width(), reach = spread * (s.kernel_width - 1);
@@ -185,7 +188,7 @@ RL_INLINE void depthwise_in_place(const tap_row* rows, long count, const conv_sh
   };
   for (long x = 0; x < low; ++x) edge(x);
   const depthwise_line inside = line(0, s.kernel_width);
-  tiles_of_row(high - low, [&](auto pixels, long x) {
+  each_tile_of_row(high - low, [&](auto pixels, long x) {
     depthwise_tile<pixels.value, Vectors>(rows, count, inside, low + x, out);
   });
   for (long x = high; x < width; ++x) edge(x);
@@ -193,19 +196,19 @@ RL_INLINE void depthwise_in_place(const tap_row* rows, long count, const conv_sh
 
 template <int Vectors>
 RL_INLINE void depthwise_results(const tap_row* rows, long count, const depthwise_line& line, float* out) {
-  tiles_of_row(line.width, [&](auto pixels, long x) { depthwise_tile<pixels.value, Vectors>(rows, count, line, x, out); });
+  each_tile_of_row(line.width, [&](auto pixels, long x) { depthwise_tile<pixels.value, Vectors>(rows, count, line, x, out); });
 }
 
 // ---- the convolution and the gradient of its input -----------------------------------------------------------------
 
-// The number of rows of results computed together: the source rows that they read stay in the second-level cache.
+// Return how many rows of results to compute together, so that the source rows they read stay in the second-level cache.
 RL_INLINE long depthwise_band(const depthwise_geometry& g, long channels) {
   const long row = g.width * channels * g.stride / g.divisor, fit = (1L << 17) / (row ? row : 1);
   const long most = fit < 8 ? 8 : fit, bands = (g.rows + most - 1) / most;
   return (g.rows + bands - 1) / bands;
 }
 
-// Channels of a depthwise convolution, a panel's width to a block.
+// The channels of a depthwise convolution in blocks of a panel's width: the `Channels` parameter of channelwise_images.
 struct depthwise_channels {
   long channels;
 
@@ -219,7 +222,7 @@ struct depthwise_channels {
     const long first = i * tile_columns, left = channels - first;
     return {first, left < tile_columns ? left : tile_columns};
   }
-  // Copies `count` pixels after `before` zeros, and adds zeros up to `total` pixels.
+  // Copy `count` pixels after `before` zero pixels, and fill with zeros up to `total` pixels.
   RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const {
     fill_row(from + b.first, pixel, b.wide, before, count, total, to);
   }
@@ -227,10 +230,11 @@ struct depthwise_channels {
     if (b.wide > lanes) depthwise_results<2>(rows, count, line, out);
     else depthwise_results<1>(rows, count, line, out);
   }
-  // Pixels far apart in memory map to few cache sets; results that read a border are computed one by one.
+  // Whether to read the source in place: pixels must not compete for cache sets, and few results may touch the border, because
+  // those are computed one by one.
   RL_INLINE bool reads_in_place(const block& b, const image_strides& at, const conv_shape& s) const {
     const bool is_inside = !s.pad_width || 3 * s.dilation_width * (s.kernel_width - 1) <= s.width;
-    return b.wide % lanes == 0 && at.column % few_places != 0 && is_inside;
+    return b.wide % lanes == 0 && at.column % cache_set_stride != 0 && is_inside;
   }
   RL_INLINE void results_in_place(const block& b, const tap_row* rows, long count, const conv_shape& s, long column,
                                   float* out) const {
@@ -242,8 +246,8 @@ struct depthwise_channels {
   }
 };
 
-// The convolution forward, or the gradient of its input. `Channels` defines which channels go together, what the ring holds of
-// their pixels, and how results are computed.
+// Compute the convolution, or the gradient of its input if not `forward`. `Channels` defines the blocks of channels, the layout
+// of their pixels in the ring, and the computation of the results.
 template <class Channels>
 __attribute__((noinline)) void channelwise_images(const Channels& channels, const float* x, const image_strides& at,
                                                   const float* packed, const conv_shape& s, bool forward, float* scratch,
@@ -290,16 +294,16 @@ __attribute__((noinline)) void channelwise_images(const Channels& channels, cons
   }
 }
 
-RL_GIVEN(void channelwise_images(const depthwise_channels&, const float*, const image_strides&, const float*, const conv_shape&,
+RL_EXTERN(void channelwise_images(const depthwise_channels&, const float*, const image_strides&, const float*, const conv_shape&,
                                  bool, float*, epilogue))
 
-// x: channels-last by strides; packed: from pack_depthwise; scratch: depthwise_scratch_bytes. Ends with a barrier.
+// x is channels-last by strides; packed comes from pack_depthwise; scratch has depthwise_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_channelwise(const float* x, const image_strides& at, const float* packed, const conv_shape& s,
                                   void* scratch, epilogue emit) {
   channelwise_images(depthwise_channels{s.channels}, x, at, packed, s, true, (float*)scratch, emit);
 }
 
-// grad: the gradient of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
+// grad is the gradient of the output, channels-last by strides; s is the convolution's shape. Ends with a barrier.
 RL_INLINE void channelwise_input_gradient(const float* grad, const image_strides& at, const float* packed,
                                           const conv_shape& s, void* scratch, epilogue emit) {
   channelwise_images(depthwise_channels{s.channels}, grad, at, packed, s, false, (float*)scratch, emit);
@@ -307,7 +311,7 @@ RL_INLINE void channelwise_input_gradient(const float* grad, const image_strides
 
 // ---- the gradient of the weight ------------------------------------------------------------------------------------
 
-// A thread's scratch memory: that of a convolution, the sums of a panel's channels, and one filter.
+// A thread's scratch memory: that of a forward convolution, the sums of a panel's channels, and one filter.
 constexpr long depthwise_weight_floats(const conv_shape& s) {
   const long taps = s.kernel_height * s.kernel_width;
   return depthwise_floats(depthwise_forward(s), s) + taps * tile_columns + (taps + 15) / 16 * 16;
@@ -316,12 +320,12 @@ constexpr long depthwise_weight_scratch_bytes(const conv_shape& s, long threads)
   return threads * depthwise_weight_floats(s) * (long)sizeof(float);
 }
 
-// x and grad: channels-last by strides. Every thread has its own channels. Ends with a barrier.
+// x and grad are channels-last by strides. Each thread computes its own channels. Ends with a barrier.
 void channelwise_weight_gradient(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
                                  const conv_shape& s, void* memory, epilogue emit);
 
 #ifndef RL_PREBUILT
-// Adds a row's products to the sums of `Taps` adjacent taps, `spread` apart.
+// Add a row's products to the sums of `Taps` adjacent taps, `spread` apart.
 template <int Taps>
 __attribute__((noinline)) void depthwise_sums(const float* x, long pixel, long spread, const float* grad, long width, float* sums) {
   vec<float> sum[Taps][2];

@@ -1,6 +1,6 @@
-// exp, expm1, log, log1p, sin, cos and tanh of doubles, for scalars and vectors alike (V is double or vec<double>), within 2
-// units in the last place (expm1 2.5). Vectors are computed by halves, each of which is a register: compilers otherwise split
-// selections into single lanes. `x < y ? a : b` selects lane by lane.
+// exp, expm1, log, log1p, sin, cos and tanh of doubles, for scalars and vectors (V is double or vec<double>), within 2 units in
+// the last place (expm1 2.5). A vec<double> is computed in two halves of one register each: compilers otherwise split
+// selections into single lanes. `x < y ? a : b` on a vector selects lane by lane.
 //
 // The coefficients are minimax fits made for this file (Lawson's iteration); the reductions are Cody and Waite's, and log uses
 // the series of s = f / (2 + f), as Tang (1990) does.
@@ -39,18 +39,18 @@ template <class V> RL_INLINE V limited(V x, double low, double high) {
   return x > high ? splat<V>(high) : x;
 }
 
-// 2^n, n an integer in double and within the exponents of normal numbers.
+// Return 2^n for an integer n, given as a double and within the exponents of normal numbers.
 template <class V> RL_INLINE V power_of_two(V n) {
-  return bitcast<V>(shifted_up(integer_part(V(n + round_magic)) + 1023, 52));
+  return bitcast<V>(shift_up(integer_part(V(n + round_magic)) + 1023, 52));
 }
 
-// r * 2^n in two steps, for results that overflow or are subnormal.
+// Return r * 2^n in two steps, for results that may overflow or be subnormal.
 template <class V> RL_INLINE V scale_by_power(V r, V n) {
   const V half = n * 0.5 + round_magic - round_magic;
   return r * power_of_two(half) * power_of_two(V(n - half));
 }
 
-// x - n ln 2 for the integer n nearest to x / ln 2. The first part of ln 2 has 32 bits, so that n times it is exact.
+// Return x - n ln 2 for the integer n nearest to x / ln 2. The first part of ln 2 has 32 bits, so that n times it is exact.
 template <class V> RL_INLINE V reduce_by_ln2(V x, V& n) {
   n = x * 1.44269504088896340736 + round_magic - round_magic;
   return (x - n * 0x1.62e42feep-1) - n * 0x1.a39ef35793c76p-33;
@@ -123,7 +123,7 @@ template <class V> RL_INLINE V log1p_of(V x) {
 template <class V> RL_INLINE V rough_log2(V x) {
   using I = integers<V>;
   const I bits = bitcast<I>(x), shift = (bits - 0x3fe6a09e667f3bcdL) >> 52;
-  const V m = bitcast<V>(bits - shifted_up(shift, 52)), t = (m - 1.0) / (m + 1.0), s = t * t;
+  const V m = bitcast<V>(bits - shift_up(shift, 52)), t = (m - 1.0) / (m + 1.0), s = t * t;
   const V series = polynomial(s, 1.0, 1.0 / 3, 0.2, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13) * t;
   return series * 2.8853900817779268 + (bitcast<V>(shift + bitcast<int64_t>(round_magic)) - round_magic);
 }
@@ -135,7 +135,8 @@ template <class V> RL_INLINE V rough_exp2(V x) {
          polynomial(r, 1.0, 1.0, 0.5, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320);
 }
 
-// x^y for x >= 0, as exact as floats need, and correct if the result is zero, infinite or NaN, except for x = 1 and y = 0.
+// x^y for x >= 0, exact enough for rounding to float, and correct if the result is zero, infinite or NaN, except for x = 1 and
+// y = 0.
 template <class V> RL_INLINE V rough_pow_of(V x, V y) {
   const V log = x > 0 ? rough_log2(x) : splat<V>(-__builtin_inf());
   return rough_exp2(limited(V(y * (x < __builtin_inf() ? log : x)), -300, 300));
@@ -150,7 +151,7 @@ template <class V> RL_INLINE V reduce_by_half_pi(V x, V& shifted) {
   return second - (m * 0x1.3198a2e037073p-69 - ((first - second) - part));
 }
 
-// sin(r + m pi/2), m the low bits of `shifted`.
+// sin(r + m pi/2); only the low two bits of m count.
 template <class V> RL_INLINE V sin_in_quadrant(V r, integers<V> m) {
   const V square = r * r;
   const V sine = polynomial(square, -0.16666666666666632, 0.008333333333322358, -0.00019841269829762325,
@@ -162,8 +163,8 @@ template <class V> RL_INLINE V sin_in_quadrant(V r, integers<V> m) {
   return bitcast<V>(bitcast<integers<V>>(value) ^ ((m & 2) << 62));
 }
 
-// sin(x + turns pi/2), and the lanes in which it is inaccurate: m is too large for the reduction, or the reduced x nearly
-// vanishes.
+// Return sin(x + turns pi/2). `beyond` marks the lanes in which that is inaccurate: m is too large for the reduction, or the
+// reduced x nearly vanishes.
 template <class V> RL_INLINE V turned_sin(V x, int turns, integers<V>& beyond) {
   V shifted;
   const V r = reduce_by_half_pi(x, shifted), result = sin_in_quadrant(r, bitcast<integers<V>>(shifted) + turns);
@@ -171,12 +172,14 @@ template <class V> RL_INLINE V turned_sin(V x, int turns, integers<V>& beyond) {
   return result;
 }
 
+// Apply f to each lane.
 template <class F> __attribute__((noinline, cold)) doubles_register by_lane(const F& f, doubles_register x) {
   for (unsigned long i = 0; i < sizeof x / sizeof x[0]; ++i) x[i] = f(x[i]);
   return x;
 }
 
-// The same, with the C library's f for the inaccurate lanes. The two halves are selected separately, as registers.
+// Return sin(x + turns pi/2), using the C library's f for vectors with inaccurate lanes. The two halves are selected
+// separately, as registers.
 template <class F, class V> RL_INLINE V turned_sin(const F& f, V x, int turns) {
   if constexpr (is_vector<V>) {
     halves<V> parts(x);

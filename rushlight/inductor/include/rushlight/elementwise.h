@@ -1,4 +1,4 @@
-// Pointwise helpers beside the operators of C++, each for scalars and vectors alike (V is T or vec<T>).
+// Pointwise helpers for scalars and vectors alike (V is T or vec<T>), in addition to C++'s operators.
 //
 // Semantics are torch's: maximum and minimum propagate NaN, round goes half to even, remainder takes the divisor's sign,
 // floor_div of floats follows Python's. Comparisons return masks (bool for scalars). Booleans have no arithmetic: use the
@@ -49,7 +49,7 @@ template <class V> RL_INLINE V neg(V a) {
 
 // ---- lane by lane --------------------------------------------------------------------------------------------------
 
-// f on each lane; for functions that have no vector form.
+// Apply f to each lane, for functions that have no vector form.
 template <class F, class V, class... W> RL_INLINE V map(const F& f, V a, W... rest) {
   if constexpr (is_vector<V>) {
     V out;

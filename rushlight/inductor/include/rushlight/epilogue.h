@@ -1,17 +1,19 @@
-// Epilogues by their address: what computes the results is compiled once for all of them, and only the stores once for each.
+// An epilogue is passed by address: a kernel is compiled once for all epilogues, and only the code that stores results once for
+// each.
 //
 //     conv2d_direct(x, at, panels, shape, scratch, rl::epilogue_of<32>([=](auto lane, long x, long r, auto value) {
 //       lane.store(out + x * 64 + r, value + lane.load(bias + r));
 //     }));
 //
-// A functor that captures by value is copied where it runs, so that its pointers stay in registers.
+// A functor that captures by value is copied in run_epilogue, so that its pointers stay in registers.
 #pragma once
 
 #include <rushlight/pack.h>
 
 namespace rl {
 
-// Takes the results of the rows from `row` and the columns from `column` on; each row of `values` is NR of T long.
+// An epilogue for results of type T: takes the rows from `row` and the columns from `column`; each row of `values` has NR
+// elements.
 template <class T> struct epilogue_for {
   const void* target;
   void (*run)(const void* target, const T* values, long row, long rows, long column, long columns);
@@ -35,7 +37,7 @@ void run_epilogue(const void* target, const T* values, long row, long rows, long
   }
 }
 
-// An epilogue for batches of `rows` rows each: emit(lane, batch, row, column, value).
+// An epilogue for batches of `rows` rows each: calls emit(lane, batch, row, column, value).
 template <class E> struct batched_epilogue {
   const E& emit;
   long rows;
@@ -51,8 +53,8 @@ template <class E> struct batched_epilogue {
   }
 };
 
-// The epilogue emit(lane, row, column, value), which the caller keeps alive. The number of columns, of the whole result or of
-// each group's part, is known to be a multiple of `Multiple`.
+// Return the epilogue that calls emit(lane, row, column, value); the caller keeps `emit` alive. The number of columns (of the
+// whole result, or of each group's part) must be a multiple of `Multiple`.
 template <int Multiple = 1, class T = float, class E> RL_INLINE epilogue_for<T> epilogue_of(const E& emit) {
   return {&emit, run_epilogue<Multiple, T, E>};
 }

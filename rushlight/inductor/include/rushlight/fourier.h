@@ -1,13 +1,16 @@
-// Fourier transforms of rows, of any length: by factors up to 61, and by Bluestein's convolution where a prime is larger.
+// Fourier transforms of rows of any length: by prime factors up to 61 (and 4), or by Bluestein's convolution if a prime is
+// larger.
 //
-// Complex numbers lie as pairs. (Cooley and Tukey 1965; Bluestein 1970; Van Loan, Computational Frameworks for the FFT, 1 and 4.2.)
+// Complex numbers are stored as pairs. (Cooley and Tukey 1965; Bluestein 1970; Van Loan, Computational Frameworks for the FFT,
+// 1 and 4.2.)
 #pragma once
 
 #include <rushlight/parallel.h>
 
 namespace rl {
 
-constexpr long largest_factor = 61;  // a prime factor costs as many operations for each point
+// a larger prime factor p uses Bluestein's convolution: the direct sum takes p operations for each point
+constexpr long max_factor = 61;
 
 template <class T> struct pair {
   T re, im;
@@ -16,7 +19,7 @@ template <class T> RL_INLINE pair<T> operator+(pair<T> a, pair<T> b) { return {a
 template <class T> RL_INLINE pair<T> operator-(pair<T> a, pair<T> b) { return {a.re - b.re, a.im - b.im}; }
 template <class T> RL_INLINE pair<T> operator*(pair<T> a, pair<T> b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 
-// Returns the smallest prime factor of a number, but 4 before 2.
+// Return the smallest prime factor of a number, but 4 before 2.
 constexpr long factor_of(long n) {
   if (n % 4 == 0) return 4;
   for (long p = 2; p * p <= n; ++p)
@@ -25,19 +28,20 @@ constexpr long factor_of(long n) {
 }
 
 constexpr bool has_small_factors(long n) {
-  for (long p = 2; p <= largest_factor && n > 1; ++p)
+  for (long p = 2; p <= max_factor && n > 1; ++p)
     while (n % p == 0) n /= p;
   return n == 1;
 }
 
+// The smallest power of two that is at least n.
 constexpr long power_of_two_for(long n) {
   long found = 1;
   while (found < n) found *= 2;
   return found;
 }
 
-// Computes points on the unit circle: roots[k] is k / count of a turn, backwards if `forward`. Each is the product of the roots
-// for the bits of k, so that errors grow only with the number of bits.
+// Compute roots[k] = the point on the unit circle at k / count of a turn, clockwise if `forward`. Each is the product of the
+// roots for the bits of k, so that errors grow only with the number of bits.
 inline void unit_roots(pair<double>* roots, long count, bool forward) {
   roots[0] = {1, 0};
   for (long bit = 1; bit < count; bit *= 2) {
@@ -47,8 +51,8 @@ inline void unit_roots(pair<double>* roots, long count, bool forward) {
   }
 }
 
-// One level of the transform: `out` holds the transforms, of m points each, of p interleaved parts, and is combined to the
-// transform of all. The table has `step` roots for each of the m * p.
+// Combine p transforms of m points each, stored one after the other in `out`, into the transform of their interleaved points,
+// in place. The table has `step` roots for each of the m * p points.
 template <class T> RL_INLINE void combine_two(pair<T>* out, long m, const pair<T>* roots, long step) {
   for (long k = 0; k < m; ++k) {
     const pair<T> one = out[k], other = out[m + k] * roots[k * step];
@@ -70,7 +74,7 @@ template <class T> RL_INLINE void combine_four(pair<T>* out, long m, const pair<
 }
 
 template <class T> RL_INLINE void combine(pair<T>* out, long p, long m, const pair<T>* roots, long step) {
-  pair<T> parts[largest_factor];
+  pair<T> parts[max_factor];
   const long turn = m * step;  // the number of table entries between two p-th roots
   for (long k = 0; k < m; ++k) {
     for (long r = 0; r < p; ++r) parts[r] = out[r * m + k] * roots[r * k * step];
@@ -82,7 +86,7 @@ template <class T> RL_INLINE void combine(pair<T>* out, long p, long m, const pa
   }
 }
 
-// Transforms `n` points, `stride` apart, whose number has small factors. `roots` are the n * step roots of the table.
+// Transform `n` points, `stride` apart; n must have small factors. `roots` is the table of n * step roots.
 template <class T> void transform_by_factors(const pair<T>* in, long stride, pair<T>* out, long n, const pair<T>* roots, long step,
                                              bool forward) {
   if (n == 1) {
@@ -96,14 +100,14 @@ template <class T> void transform_by_factors(const pair<T>* in, long stride, pai
   else combine(out, p, m, roots, step);
 }
 
-// Scratch memory of a thread for rows of n points: a row before and after, and the roots twice; for a convolution also the
-// factors of the points, and the convolution's roots, filter and two rows.
+// Scratch memory of a thread for rows of n points. Direct: a row before and after, and the roots in both precisions. Bluestein:
+// a row before and after, the chirp, and four arrays of the convolution: its roots, filter and two rows.
 constexpr long fourier_scratch_bytes(long n) {
   const long wide = power_of_two_for(2 * n);
   return (has_small_factors(n) ? 4 * n : 3 * n + 4 * wide) * (long)sizeof(pair<double>);
 }
 
-// Transforms rows of n points. A thread makes one for all its rows.
+// The transform of rows of n points; each thread creates one for all its rows.
 template <class T> class fourier {
  public:
   fourier(long n, bool forward, char* scratch) : n(n), forward(forward), direct(has_small_factors(n)) {
@@ -131,7 +135,7 @@ template <class T> class fourier {
     transform_by_factors(row, 1, filter, wide, wide_roots, 1, true);
   }
 
-  // The buffer for a row's input, and the buffer with its transform afterwards.
+  // given() is the buffer for a row's input; found() transforms it and returns the buffer with the result.
   pair<T>* given() { return before; }
   const pair<T>* found() {
     if (direct) {
@@ -161,11 +165,12 @@ template <class T> class fourier {
   pair<double>*chirp = nullptr, *wide_roots = nullptr, *filter = nullptr, *row = nullptr, *convolved = nullptr;
 };
 
-// Transforms complex rows to complex rows, and multiplies by 1, 1 / points, or the square root of that.
+// The normalization factor: 1, 1 / sqrt(points) or 1 / points.
 RL_INLINE double scale_of(long points, int normalization) {
   return normalization == 0 ? 1 : normalization == 1 ? 1 / __builtin_sqrt((double)points) : 1 / (double)points;
 }
 
+// Transform complex rows to complex rows.
 template <class T> inline void complex_transform(const T* in, T* out, long rows, long n, bool forward, long points, int normalization,
                                                  char* scratch) {
   fourier<T> transform(n, forward, scratch + thread_index() * fourier_scratch_bytes(n));
@@ -177,7 +182,7 @@ template <class T> inline void complex_transform(const T* in, T* out, long rows,
   }
 }
 
-// Transforms real rows to the first `kept` values of their complex transforms.
+// Transform real rows, and keep the first `kept` values of each result.
 template <class T> inline void transform_of_reals(const T* in, T* out, long rows, long n, long kept, long points, int normalization,
                                                   char* scratch) {
   fourier<T> transform(n, true, scratch + thread_index() * fourier_scratch_bytes(n));
@@ -189,7 +194,8 @@ template <class T> inline void transform_of_reals(const T* in, T* out, long rows
   }
 }
 
-// Transforms rows of the first `have` values back to n real numbers; the other values are the conjugates of these.
+// Transform rows of which the first `have` values are given back to n real numbers; the other values are the conjugates of
+// these.
 template <class T> inline void transform_to_reals(const T* in, T* out, long rows, long n, long have, long points, int normalization,
                                                   char* scratch) {
   fourier<T> transform(n, false, scratch + thread_index() * fourier_scratch_bytes(n));

@@ -9,7 +9,7 @@ namespace rl {
 
 template <class T> constexpr long mode_scratch_bytes(long count) { return (2 * count * (long)sizeof(keyed<key_for<T>>) + 63) / 64 * 64; }
 
-// Finds the smallest of the most frequent values, and its last place. A NaN equals no other value.
+// Find the smallest of the most frequent values, and the index of its last occurrence. A NaN equals no other value.
 template <class T> inline void mode(const T* rows, T* values, int64_t* places, long batch, long count, char* scratch, int* status) {
   using K = key_for<T>;
   if (count > (long)UINT32_MAX) return report(status, index_error);

@@ -1,15 +1,15 @@
-// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N], B in panels (pack.h; in float, bfloat16, half or int8_t),
-// and batched products of unpacked operands. Results go to an epilogue (epilogue.h), so that bias, activation and
-// residual need no pass of their own, and the product is compiled once for all of them:
+// Matrix products in fp32: C[M, N] = A[M, K] * B[K, N] with B in panels (pack.h; stored as float, bfloat16, half or int8_t),
+// and batched products of unpacked operands. Results go to an epilogue (epilogue.h), so that bias, activation and residual need
+// no pass of their own, and the product is compiled once for all epilogues:
 //
 //     rl::gemm(128, a, 384, rl::b_panels(packed), 1536, 384, rl::epilogue_of<32>([=](auto lane, long row, long column,
 //                                                                                    auto value) {
 //       lane.store(out + row * 1536 + column, rl::gelu_erf(value + lane.load(bias + column)));
 //     }));
 //
-// The lane is a vector_lane for whole vectors of columns and a scalar_lane for the rest (see vec.h). Every function is
-// called by all threads of a parallel region, shares the work among them and ends with a barrier; outside a region one
-// thread does it all.
+// The lane is a vector_lane for whole vectors of columns and a scalar_lane for the remainder (see vec.h). Every function is
+// called by all threads of a parallel region, shares the work among them and ends with a barrier; outside a region, one thread
+// does all the work.
 #pragma once
 
 #include <rushlight/epilogue.h>
@@ -18,36 +18,37 @@
 
 namespace rl {
 
-// Long sums are cut into parts, so that a part of a panel stays in the second-level cache while rows pass over it.
+// A large K is cut into parts of at most this depth, so that a part of a panel stays in the second-level cache while rows pass
+// over it.
 constexpr long depth_block = 4096;
-constexpr int group_limit = 8;  // the row blocks whose partial sums wait on the stack between parts
+constexpr int max_group_blocks = 8;  // at most this many row blocks keep partial sums on the stack between parts
 
-// Returns the size of equal groups of at most `limit`, at least 1.
+// Return the size of a group if `count` items are divided into equal groups of at most `limit`; at least 1.
 RL_INLINE long group_size(long count, long limit) {
   const long groups = (count + limit - 1) / limit;
   return groups ? (count + groups - 1) / groups : 1;
 }
 
-// The data to prefetch while `blocks` row blocks from `first` on use the present panel: each block prefetches its share of as
-// many bytes as a panel has.
+// Data to prefetch while `blocks` row blocks from `first` use the current panel: each row block prefetches its share of the
+// next panel, which is as large as the current one.
 struct read_next {
   const void* from;
   long first, blocks;
 };
 
-// Passes the results of a row block to the epilogue; its rows are counted from `row` on.
+// Pass the results of a row block to the epilogue; `row` is added to its row numbers.
 RL_INLINE void emit_block(const float* c, row_block block, long row, long column, long columns, const epilogue& emit) {
   const long left = columns - column;
   emit(c, row + block.first, block.rows, column, left < tile_columns ? left : tile_columns);
 }
 
-// Multiplies one panel by the row blocks [first, last), at most group_limit of them if K has parts, and applies the epilogue,
-// with rows counted from `row` on.
+// Multiply the row blocks [first, last) by one panel, and apply the epilogue; `row` is added to row numbers. If K has parts,
+// there are at most max_group_blocks blocks.
 template <class S>
 RL_INLINE void multiply_group(const row_cut<S>& cut, long first, long last, const float* a, long a_row, long a_column,
                               const S* panel, read_next next, long first_column, long columns, long depth, long row,
                               const epilogue& emit) {
-  alignas(64) float sums[group_limit * tile_rows * tile_columns];
+  alignas(64) float sums[max_group_blocks * tile_rows * tile_columns];
   const long parts = depth > depth_block ? (depth + depth_block - 1) / depth_block : 1;
   constexpr long width = tile_columns * (long)sizeof(S);
   for (long part = 0; part < parts; ++part) {
@@ -67,8 +68,8 @@ RL_INLINE void multiply_group(const row_cut<S>& cut, long first, long last, cons
 // The bytes of scratch memory in which a thread can pack a panel.
 template <class S> constexpr long own_panel_bytes(long depth) { return tile_columns * depth * (long)sizeof(S); }
 
-// The panels of B: `packed` in advance; or, if that is null, packed from the matrix b by each thread just before rows pass over
-// the panel, in its part of `own`, own_panel_bytes<S>(depth) per thread.
+// The panels of B, packed in advance (`packed`). If `packed` is null, each thread packs a panel of the matrix b just before rows
+// pass over it, in its part of the scratch memory `own`, own_panel_bytes<S>(depth) per thread.
 template <class S> struct b_panels {
   const S* packed;
   const S* b = nullptr;
@@ -93,20 +94,20 @@ template <class S> struct b_panels {
     return out;
   }
 
-  // What is read for the panel, as far as it lies in one piece.
+  // Return the address of the data that is read for a panel, for prefetching, if that data is contiguous.
   RL_INLINE const void* read_for(long column, long depth) const {
     if (packed) return packed + column * depth;
     return b_row == 1 && b_column == depth ? b + column * b_column : own_panel(depth);
   }
 };
 
-// The number of equal passes of rows over the panels: with fewer passes the panels are read from memory less often, with more
-// passes the rows stay in the second-level cache.
+// Multiply A by all panels, with the rows cut into `passes` equal passes over the panels. Fewer passes read the panels from
+// memory less often; with more passes, the rows of a pass stay in the second-level cache.
 template <class S>
 __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const float* a, long a_row, b_panels<S> b, long columns,
                                                long depth, epilogue emit, long passes) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
-  const long group = group_size(blocks, depth > depth_block ? group_limit : 1), groups = (blocks + group - 1) / group;
+  const long group = group_size(blocks, depth > depth_block ? max_group_blocks : 1), groups = (blocks + group - 1) / group;
   const long pass = (groups + passes - 1) / passes;
   for (shared work(panels * groups); work.next();)  // panel by panel, so that a thread's panel stays cached
     for (long at = work.first, count; at < work.last; at += count) {
@@ -119,8 +120,7 @@ __attribute__((noinline)) void multiply_panels(const row_cut<S>& cut, const floa
     }
 }
 
-// C = A * B for `rows` rows, `rows_at_once` of them in each pass over the panels, or all if that is 0; A has unit stride along
-// K.
+// C = A * B. Each pass over the panels takes `rows_at_once` rows, or all if that is 0; A has unit stride along K.
 template <class S>
 RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b, long columns, long depth,
                     const epilogue& emit, long rows_at_once = 0) {
@@ -128,16 +128,17 @@ RL_INLINE void gemm(long rows, const float* a, long a_row, const b_panels<S>& b,
   multiply_panels(row_cut<S>(rows, passes), a, a_row, b, columns, depth, emit, passes);
 }
 
-// ---- A by columns ----------------------------------------------------------------------------------------------------
+// ---- transposed A ----------------------------------------------------------------------------------------------------
 
-constexpr int column_group = 5;  // row blocks that are packed side by side, so that whole cache lines are read
+constexpr int column_group = 5;  // row blocks packed together, so that whole cache lines of A are read
 
 // The bytes of scratch memory that a thread of gemm_columns needs for its rows of A.
 constexpr long gemm_columns_scratch_bytes(long depth) { return column_group * tile_rows * depth * (long)sizeof(float); }
 
-// Copies the elements of a row block.
+// Copy the `rows` elements of one column of a row block.
 RL_INLINE void copy_rows(const float* from, int rows, float* to) {
-  constexpr int most = tile_rows * 2 / 3;  // the beginning and the end, which overlap: no loop
+  // copies of this many elements, at the beginning and at the end, may overlap: no loop
+  constexpr int most = tile_rows * 2 / 3;
   if (rows < most) {
     for (int r = 0; r < rows; ++r) to[r] = from[r];
   } else {
@@ -146,8 +147,8 @@ RL_INLINE void copy_rows(const float* from, int rows, float* to) {
   }
 }
 
-// out[block][k][0..tile_rows) = the elements of column k of A in each row block, blocks `pitch` columns apart: unit stride
-// along the rows of A.
+// Pack out[block][k][0..tile_rows) = the elements of column k of A in each row block; blocks are `pitch` columns apart. A has
+// unit stride along its columns.
 template <class S>
 RL_INLINE void pack_row_blocks(const row_cut<S>& cut, long first, long last, const float* a, long a_column, long depth,
                                float* out, long pitch) {
@@ -166,7 +167,7 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
                                                 long columns, long depth, void* scratch, epilogue emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
   const long group = group_size(blocks, column_group), groups = (blocks + group - 1) / group;
-  // Few rows are also cut by columns, as far as the threads need it: every cut packs its rows again.
+  // With few rows, columns are divided among threads too, but no more than needed: every division packs its rows again.
   const long wanted = groups < thread_count() ? (thread_count() + groups - 1) / groups : 1;
   const long share = (panels + wanted - 1) / wanted, cuts = (panels + share - 1) / share;
   float* rows = (float*)((char*)scratch + thread_index() * gemm_columns_scratch_bytes(depth));
@@ -191,8 +192,8 @@ __attribute__((noinline)) void multiply_columns(const row_cut<S>& cut, const flo
   }
 }
 
-// Like gemm, for a matrix A that has unit stride along its columns, as a transposed row-major matrix has, and for panels packed
-// in advance. scratch: gemm_columns_scratch_bytes(K) per thread.
+// Like gemm, for an A with unit stride along its columns (a transposed row-major matrix), and panels packed in advance.
+// scratch: gemm_columns_scratch_bytes(K) per thread.
 template <class S>
 RL_INLINE void gemm_columns(long rows, const float* a, long a_column, const S* packed, long columns, long depth,
                             void* scratch, const epilogue& emit) {
@@ -212,27 +213,28 @@ template <class T> matrices(const T*, long, long, long) -> matrices<T>;
 // The bytes of scratch memory that a thread of bgemm needs for one panel.
 constexpr long bgemm_scratch_bytes(long depth) { return own_panel_bytes<float>(depth); }
 
-// The floats of rows that stay in a core's second-level cache while panels pass; and the share of the traffic of a single pass
-// below which several passes of rows are preferred: `kept` and FEWER of costs.py.
-constexpr long kept_rows = lanes * 8192L;
-constexpr float fewer = 0.7f;
+// cached_row_floats: floats of rows that stay in a core's second-level cache while panels pass. max_pass_traffic: several passes over the panels
+// are preferred if they cause less than this share of the memory traffic of a single pass. They equal `kept` and FEWER of
+// costs.py.
+constexpr long cached_row_floats = lanes * 8192L;
+constexpr float max_pass_traffic = 0.7f;
 
-// Returns how many of `blocks` row blocks that share their panels should pass over all of these together.
+// Return how many of the `blocks` row blocks that share their panels should pass over all panels together.
 RL_INLINE long blocks_of_pass(long blocks, long panels, long depth) {
-  const long times = (blocks * tile_rows * depth + kept_rows - 1) / kept_rows;
+  const long times = (blocks * tile_rows * depth + cached_row_floats - 1) / cached_row_floats;
   const float apart = (float)(blocks * tile_rows + times * panels * tile_columns), together = (float)(panels * blocks * tile_rows);
-  return times > 1 && apart < fewer * together ? (blocks + times - 1) / times : blocks;
+  return times > 1 && apart < max_pass_traffic * together ? (blocks + times - 1) / times : blocks;
 }
 
 template <class S>
 __attribute__((noinline)) void multiply_batches(const row_cut<float>& cut, long batches, matrices<float> a, matrices<S> b,
                                                 long columns, long depth, void* scratch, epilogue emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, blocks = cut.count;
-  const long limit = depth > depth_block ? group_limit : blocks;
+  const long limit = depth > depth_block ? max_group_blocks : blocks;
   const long sharing = b.batch == 0 ? batches * blocks : blocks, pass = blocks_of_pass(sharing, panels, depth);
   float* panel_data = (float*)((char*)scratch + thread_index() * bgemm_scratch_bytes(depth));
   const S* held = nullptr;
-  long held_column = -1;  // a matrix may have one column for all, of which panels take more or fewer
+  long held_column = -1;  // a matrix may have the same address for all columns, if its column stride is 0
   for (shared work(panels * batches * blocks); work.next();)
     for (long at = work.first, count; at < work.last; at += count) {
       const long apart = at / (panels * sharing), left = at % (panels * sharing), begin = left / (panels * pass) * pass;
@@ -257,21 +259,21 @@ RL_INLINE void bgemm(long rows, long batches, const matrices<float>& a, const ma
   multiply_batches(row_cut<float>(rows), batches, a, b, columns, depth, scratch, emit);
 }
 
-// Computes one product of these operands. Threads pack each panel themselves just before rows pass over it, so that it is still
-// cached; the rows should stay in the second-level cache meanwhile.
+// Compute one product. Each thread packs a panel just before rows pass over it, so that the panel is still cached; the rows
+// should stay in the second-level cache meanwhile.
 template <class S>
 RL_INLINE void gemm_by_panels(long rows, const float* a, long a_row, long a_column, const S* b, long b_row, long b_column,
                               long columns, long depth, void* scratch, const epilogue& emit) {
   bgemm(rows, 1, matrices<float>{a, 0, a_row, a_column}, matrices<S>{b, 0, b_row, b_column}, columns, depth, scratch, emit);
 }
 
-// ---- B by columns ----------------------------------------------------------------------------------------------------
+// ---- transposed B ----------------------------------------------------------------------------------------------------
 
-// Computes the transposed result from the transposed operands: B's columns, which are contiguous, are read in place, and A, the
-// smaller one, is packed instead.
+// gemm_turned computes C^T = B^T * A^T: the columns of B are contiguous and read in place, and A, the smaller operand, is
+// packed instead.
 
-// out[i][j] = c[j][i], squares of NR.
-RL_INLINE void turn_square(const float* c, float* out) {
+// Transpose a square of NR x NR: out[i][j] = c[j][i].
+RL_INLINE void transpose_square(const float* c, float* out) {
   for (long j = 0; j < tile_columns; j += lanes)
     for (long i = 0; i < tile_columns; i += lanes) {
       vec<float> block[lanes];
@@ -281,8 +283,8 @@ RL_INLINE void turn_square(const float* c, float* out) {
     }
 }
 
-// C = A * B for a depth of at most depth_block. packed_rows: A's transposed in panels, by pack_b with the strides of A
-// swapped. B has unit stride along K, and b_column is the distance of its columns.
+// Compute C = A * B for a depth of at most depth_block. packed_rows: A^T in panels, by pack_b with the strides of A swapped. B
+// has unit stride along K, and b_column is the distance of its columns.
 void gemm_turned(long rows, const float* packed_rows, const float* b, long b_column, long columns, long depth, epilogue emit);
 
 #ifndef RL_PREBUILT
@@ -299,16 +301,16 @@ RL_KERNEL void gemm_turned(long rows, const float* packed_rows, const float* b, 
       const row_block block = cut.at(i);
       cut.run(block, b + column * b_column, b_column, 1, packed_rows + row * depth, depth, c + block.first * tile_columns, false);
     }
-    turn_square(c, turned);
+    transpose_square(c, turned);
     emit(turned, row, rows - row < tile_columns ? rows - row : tile_columns, column, wide);
   }
 }
 #endif  // RL_PREBUILT
 
-#define RL_GIVEN_PRODUCTS(S)                                                                                             \
-  RL_GIVEN(void multiply_panels(const row_cut<S>&, const float*, long, b_panels<S>, long, long, epilogue, long))         \
-  RL_GIVEN(void multiply_columns(const row_cut<S>&, const float*, long, const S*, long, long, void*, epilogue))          \
-  RL_GIVEN(void multiply_batches(const row_cut<float>&, long, matrices<float>, matrices<S>, long, long, void*, epilogue))
-RL_GIVEN_PRODUCTS(float) RL_GIVEN_PRODUCTS(bfloat16) RL_GIVEN_PRODUCTS(half) RL_GIVEN_PRODUCTS(int8_t)
+#define RL_EXTERN_PRODUCTS(S)                                                                                             \
+  RL_EXTERN(void multiply_panels(const row_cut<S>&, const float*, long, b_panels<S>, long, long, epilogue, long))         \
+  RL_EXTERN(void multiply_columns(const row_cut<S>&, const float*, long, const S*, long, long, void*, epilogue))          \
+  RL_EXTERN(void multiply_batches(const row_cut<float>&, long, matrices<float>, matrices<S>, long, long, void*, epilogue))
+RL_EXTERN_PRODUCTS(float) RL_EXTERN_PRODUCTS(bfloat16) RL_EXTERN_PRODUCTS(half) RL_EXTERN_PRODUCTS(int8_t)
 
 }  // namespace rl

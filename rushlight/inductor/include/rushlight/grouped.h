@@ -1,7 +1,7 @@
-// Convolutions of channels-last images in groups of a few channels, fp32, and the gradient of their input: lanes along the
-// channels that are calculated. Where several groups share a vector, a pixel's vector of channels is permuted so that each lane
-// has the next channel of its own group; a group that has vectors to itself reads its channels one by one. Rows, rings and
-// results are depthwise.h's.
+// Convolutions of channels-last images in groups of a few channels, fp32, and the gradient of their input. Lanes are output
+// channels. If several groups share a vector, a pixel's vector of input channels is permuted so that each lane gets the next
+// channel of its own group; if a group fills whole vectors, its input channels are broadcast one by one. Rows, ring buffers and
+// results are as in depthwise.h.
 #pragma once
 
 #include <rushlight/depthwise.h>
@@ -9,17 +9,18 @@
 
 namespace rl {
 
-// The channels of each group that a call reads and computes; for the gradient of the input, `inputs` are the results' channels.
+// The `Channels` parameter of channelwise_images for groups. For the gradient of the input, `inputs` are the output's channels.
 struct group_channels {
   long groups, inputs, outputs;
-  long together;  // groups in a vector; 0 where a group has vectors to itself
+  long together;  // groups in a vector; 0 if a group has vectors to itself
 
   constexpr group_channels(long groups, long inputs, long outputs)
       : groups(groups), inputs(inputs), outputs(outputs), together(lanes / largest(inputs, outputs)) {}
   constexpr group_channels(const conv_shape& s, bool forward)
       : group_channels(s.groups, (forward ? s.channels : s.outputs) / s.groups, (forward ? s.outputs : s.channels) / s.groups) {}
 
-  // Channels of up to two vectors, where a vector of a block that shares it has `reads` and `gives` at most.
+  // A block of up to two vectors of channels, from input channel `from` and output channel `first`. Vector v reads reads[v]
+  // channels and computes gives[v].
   struct block {
     long from, first, reads[2], gives[2];
   };
@@ -39,7 +40,7 @@ struct group_channels {
     return {group * inputs, group * outputs + column, {inputs, 0}, {low, left - low}};
   }
 
-  // Where in the weight the filter of a block's lane begins, at channel 0 of its group; -1 for an idle lane.
+  // Return the offset in the weight of a lane's filter, at channel 0 of its group; -1 for an idle lane.
   RL_INLINE long weight_of(const block& b, long lane, bool forward, long taps) const {
     if (lane % lanes >= b.gives[lane / lanes]) return -1;
     const long channel = b.first + lane / lanes * (together ? together * outputs : lanes) + lane % lanes;
@@ -47,7 +48,7 @@ struct group_channels {
     return (forward ? channel * inputs : group * inputs * outputs + place) * taps;
   }
 
-  // Copies channels of `count` pixels after `before` zeros, and adds zeros up to `total` pixels.
+  // Copy the block's channels of `count` pixels after `before` zero pixels, and fill with zeros up to `total` pixels.
   RL_INLINE void copy(const block& b, const float* from, long pixel, long before, long count, long total, float* to) const;
   RL_INLINE void results(const block& b, const tap_row* rows, long count, const depthwise_line& line, float* out) const;
 
@@ -72,9 +73,9 @@ constexpr long grouped_input_scratch_bytes(const conv_shape& s, long threads) {
   return threads * grouped_floats(s, false) * (long)sizeof(float);
 }
 
-// Packs the weight [O, C / groups, kh, kw], contiguous, as [blocks][kh][kw][channels read of a group][NR]; either for the
-// forward, or for the gradient of the input, whose `inputs` are channels of the result. Called by all threads of a region, or
-// by one.
+// Pack the weight [C, C / groups, kh, kw], contiguous, as [blocks][kh][kw][input channels of a group][NR], for the forward or
+// for the gradient of the input, whose `inputs` are the output's channels. Called by all threads of a region, or by one thread
+// outside.
 inline void pack_groups(const float* weight, long groups, long inputs, long outputs, long taps, bool forward, float* packed) {
   const group_channels channels(groups, inputs, outputs);
   const long step = forward ? taps : outputs * taps;
@@ -112,7 +113,7 @@ RL_INLINE void group_channels::copy(const block& b, const float* from, long pixe
   __builtin_memset(to, 0, (total - before - count) * step * sizeof(float));
 }
 
-// The channels of a pixel as each lane's factor takes them: that of number j of its own group.
+// Reads for each lane channel j of the lane's own group: by a permutation if groups share a vector, else by a broadcast.
 template <bool Shared> struct group_reader {
   vec<int32_t> pick;
 
@@ -153,12 +154,12 @@ __attribute__((noinline)) void group_tile(const tap_row* rows, long count, const
 template <int Vectors, bool Shared>
 RL_INLINE void group_results(const tap_row* rows, long count, const depthwise_line& line, long depth, vec<int32_t> pick,
                              float* out) {
-  tiles_of_row(line.width, [&](auto pixels, long x) {
+  each_tile_of_row(line.width, [&](auto pixels, long x) {
     group_tile<pixels.value, Vectors, Shared>(rows, count, line, depth, pick, x, out);
   });
 }
 
-// Rows of A whose second vector of results has a group of its own, `lanes` channels on.
+// Rows of A for two groups, one in each vector of results: the second vector reads its channels `lanes` further.
 template <int Rows> struct rows_of_two : rows_along<Rows> {
   using rows_along<Rows>::rows_along;
 };
@@ -171,11 +172,11 @@ template <int Rows, class B> RL_INLINE void add_product(vec<float> (&sum)[Rows][
   }
 }
 
-// Computes some pixels of a row, beginning at `x`.
+// A function that computes some pixels of a row, beginning at `x`.
 using group_function = void (*)(const tap_row* rows, long count, const depthwise_line& line, long depth, vec<int32_t> pick,
                                 long x, float* out);
 
-// Two vectors of one group, or of two groups that have one each.
+// Compute two vectors of results of one group, or of two groups with one vector each (OfTwo).
 template <int Pixels, bool OfTwo>
 __attribute__((noinline)) void wide_group_tile(const tap_row* rows, long count, const depthwise_line& line, long depth,
                                                vec<int32_t>, long x, float* out) {
@@ -193,7 +194,8 @@ __attribute__((noinline)) void wide_group_tile(const tap_row* rows, long count, 
     RL_UNROLL for (int v = 0; v < 2; ++v) vector_lane{}.store(out + p * line.out_pixel + v * lanes, sum[p][v]);
 }
 
-// One vector shared by groups, three adjacent taps: a pixel's channels are permuted once for all taps that read it.
+// Compute one vector that groups share, with three adjacent taps: a pixel's channels are permuted once for all taps that read
+// it.
 template <int Pixels, int Step>
 __attribute__((noinline)) void three_tap_tile(const tap_row* rows, long count, const depthwise_line& line, long depth,
                                               vec<int32_t> pick, long x, float* out) {
@@ -216,7 +218,7 @@ __attribute__((noinline)) void three_tap_tile(const tap_row* rows, long count, c
   RL_UNROLL for (int p = 0; p < Pixels; ++p) vector_lane{}.store(out + p * line.out_pixel, sum[p]);
 }
 
-// Tables of tiles, one for every number of pixels. They have hidden visibility, so that every library has its own.
+// Tables of tile functions, one for every number of pixels. Hidden visibility: every library has its own.
 enum group_way { OF_ONE_GROUP, OF_TWO_GROUPS, THREE_TAPS, THREE_TAPS_BY_TWO };
 #define RL_WIDE_GROUP_ADDRESS(pixels, two) wide_group_tile<pixels, two>,
 #define RL_THREE_TAP_ADDRESS(pixels, step) three_tap_tile<pixels, step>,
@@ -227,7 +229,7 @@ __attribute__((visibility("hidden"))) RL_INLINE const group_function* group_tile
   return tiles[way];
 }
 
-// Computes a row in tiles of nearly equal size.
+// Compute a row in tiles of nearly equal size.
 RL_INLINE void even_group_results(group_way way, const tap_row* rows, long count, const depthwise_line& line, long depth,
                                   vec<int32_t> pick, float* out) {
   const group_function* const tiles = group_tiles(way);
@@ -258,16 +260,16 @@ RL_INLINE void group_channels::results(const block& b, const tap_row* rows, long
   else group_results<1, true>(rows, count, line, inputs, pick, out);
 }
 
-RL_GIVEN(void channelwise_images(const group_channels&, const float*, const image_strides&, const float*, const conv_shape&, bool,
+RL_EXTERN(void channelwise_images(const group_channels&, const float*, const image_strides&, const float*, const conv_shape&, bool,
                                  float*, epilogue))
 
-// x: channels-last by strides; packed: from pack_groups; scratch: grouped_scratch_bytes. Ends with a barrier.
+// x is channels-last by strides; packed comes from pack_groups; scratch has grouped_scratch_bytes. Ends with a barrier.
 RL_INLINE void conv2d_grouped(const float* x, const image_strides& at, const float* packed, const conv_shape& s, void* scratch,
                               epilogue emit) {
   channelwise_images(group_channels(s, true), x, at, packed, s, true, (float*)scratch, emit);
 }
 
-// grad: the gradient of the results, channels-last by strides; s: the convolution's shape. Ends with a barrier.
+// grad is the gradient of the output, channels-last by strides; s is the convolution's shape. Ends with a barrier.
 RL_INLINE void grouped_input_gradient(const float* grad, const image_strides& at, const float* packed, const conv_shape& s,
                                       void* scratch, epilogue emit) {
   channelwise_images(group_channels(s, false), grad, at, packed, s, false, (float*)scratch, emit);

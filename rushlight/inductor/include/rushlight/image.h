@@ -1,12 +1,11 @@
-// Two-dimensional convolution, forward, fp32, whose results lie channels-last: a product of pixels and output channels,
-// lanes along the channels. The input may lie channels-last or channels-first. Results go to an epilogue (epilogue.h),
+// Two-dimensional convolution, forward, fp32, with channels-last results: a matrix product of pixels by output channels, with
+// output channels in the lanes. The input may be channels-last or channels-first. Results go to an epilogue (epilogue.h),
 //
 //     emit(lane, pixel, channel, value)      pixel = (image * out_height + row) * out_width + column
 //
-// Weights are packed once into panels of NR output channels (pack_filter). A is the input where it lies (a copy with a
-// border of zeros where there is padding): the products that belong together over a run of K lie evenly in memory, and a
-// table gives the place of each run. To a few output channels the lanes go along K instead. Winograd's algorithm for 3 x 3
-// kernels is in winograd.h.
+// Weights are packed once into panels of NR output channels (pack_filter). A is the input, read in place, or a padded copy. K
+// is divided into runs whose elements are evenly spaced in memory, and a table holds the offset of each run. For a few output
+// channels ("thin"), lanes go along K instead. Winograd's algorithm for 3 x 3 kernels is in winograd.h.
 #pragma once
 
 #include <rushlight/conv.h>
@@ -20,26 +19,28 @@ struct image_strides {
   long image, channel, row, column;
 };
 
-// The order of K: channels-last inputs have (ky, kx, c), so that channels of adjacent taps are one run; others have (c, ky,
-// kx), the order of the weight itself.
+// The order of K: (ky, kx, c) for channels-last inputs, so that the channels of adjacent taps form one run; (c, ky, kx), the
+// order of the weight itself, for others.
 enum class filter_order { taps_outside, channels_outside };
 
 constexpr int strip_rows = tile_rows == 12 ? 14 : 6;  // output pixels of a tile
-constexpr long panel_part_bytes = 1 << 18;            // this much of a panel stays in the second-level cache
-// The most channels and the largest K of convolutions whose lanes go along K.
-constexpr long thin_outputs = 4, thin_depth = 4096;
+constexpr long panel_part_bytes = 1 << 18;  // this much of a panel stays in the second-level cache
+// Lanes go along K for convolutions with at most this many outputs and at most this K.
+constexpr long max_thin_outputs = 4, max_thin_depth = 4096;
 
 // ---- packing -------------------------------------------------------------------------------------------------------
 
-// Packs the weight [O, C, kh, kw], contiguous, as panels: [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one.
+// Pack the weight [O, C, kh, kw], contiguous, as panels, [ceil(O / NR)][K][NR]. Called by all threads of a region, or by one
+// thread outside.
 void pack_filter(const float* weight, long outputs, long channels, long taps, filter_order order, float* packed);
 
-// Copies `count` images with a border of zeros: [count, H + 2 ph, W + 2 pw, C], or [count, C, H + 2 ph, W + 2 pw] if the
-// columns of the input are contiguous. The copy is shared by all threads; ends with a barrier.
+// Copy `count` images with a border of zeros, as [count, H + 2 ph, W + 2 pw, C] if `last`, else as [count, C, H + 2 ph, W + 2
+// pw]. All threads share the work; ends with a barrier.
 void pad_images(const float* x, const image_strides& at, const conv_shape& s, long count, bool last, float* out);
 
 #ifndef RL_PREBUILT
-// out[k][0..lanes) for `rows` <= lanes outputs whose [C * taps] weights lie at w, contiguous; K in the wanted order.
+// Transpose the [C * taps] weights of `rows` <= lanes outputs, contiguous at w, to [C * taps][lanes], in blocks. Calls
+// put(first channel, offset, count, block) for each block.
 template <class Put>
 RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long channels, long taps, const Put& put) {
   constexpr long most = 1024;
@@ -47,7 +48,7 @@ RL_INLINE void transpose_filter(const float* w, long row_stride, long rows, long
   const long step = taps < most ? most / taps : 1;
   for (long c = 0; c < channels; c += step) {
     const long count = channels - c < step ? channels - c : step;
-    for (long from = 0; from < count * taps; from += most) {  // a single pass, unless a kernel has very many taps
+    for (long from = 0; from < count * taps; from += most) {  // a single iteration, unless a kernel has very many taps
       const long depth = count * taps - from < most ? count * taps - from : most;
       pack_transposed(w + c * taps + from, row_stride, rows, depth, block, lanes);
       put(c, from, depth, block);
@@ -101,10 +102,10 @@ RL_KERNEL void pad_images(const float* x, const image_strides& at, const conv_sh
 
 #endif  // RL_PREBUILT
 
-// The runs of K, and how to find an element of A.
+// The division of K into runs, and the strides to find an element of A.
 struct filter_runs {
   long runs, run;       // K = runs * run
-  long column, pixel;   // strides along a run, and from one output pixel of a row to the next
+  long column, pixel;  // strides along a run, and between adjacent output pixels of a row
   bool last;            // the filter_order of the weights
 };
 
@@ -133,8 +134,8 @@ RL_KERNEL void find_runs(const conv_shape& s, const image_strides& at, const fil
 
 // ---- tiles ---------------------------------------------------------------------------------------------------------
 
-// c[r][0..NR) (=, or +=) the sum over the runs [first, last) of A times one panel. The first half of the rows lies from
-// a, the others from a_second, `pixel` apart.
+// Compute c[r][0..NR) = (or += if `accumulate`) the sum over some runs of A times one panel. The first half of the rows begins
+// at `a`, the second at `a_second`; rows are `pixel` apart.
 template <int Rows>
 __attribute__((noinline)) void filter_tile(const float* a, const float* a_second, long pixel, long column,
                                            const long* offsets, long runs, long run, const float* b, float* c,
@@ -151,27 +152,27 @@ __attribute__((noinline)) void filter_tile(const float* a, const float* a_second
   write_sums(sum, c, accumulate);
 }
 
-// Calls use(pixels, ...) for every number of pixels that a strip can have.
+// Expand use(pixels, ...) for every number of pixels that a strip can have.
 #ifdef RL_TALL_TILES
 #define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__) use(13, __VA_ARGS__) use(14, __VA_ARGS__)
 #else
 #define RL_EACH_STRIP(use, ...) RL_EACH_TILE(use, __VA_ARGS__)
 #endif
 
-#define RL_GIVEN_STRIP(rows, ...)                                                                                        \
-  RL_GIVEN(void filter_tile<rows>(const float*, const float*, long, long, const long*, long, long, const float*, float*, bool))
-RL_EACH_STRIP(RL_GIVEN_STRIP)
+#define RL_EXTERN_STRIP(rows, ...)                                                                                        \
+  RL_EXTERN(void filter_tile<rows>(const float*, const float*, long, long, const long*, long, long, const float*, float*, bool))
+RL_EACH_STRIP(RL_EXTERN_STRIP)
 
-// The output pixels of one tile: `rows`, beginning at (image, row, column); in a paired strip the second half is in the next
-// row.
+// The output pixels of one tile ("strip"): `rows` pixels from (image, row, column); in a paired strip the second half is in the
+// next row.
 struct strip {
   long image, row, column;
   int rows;
 };
 
-// How output rows of `width` pixels are cut into strips of nearly equal size, at most strip_rows: `in_row` of them, the first
-// `large_count` with `large` pixels and the others with `small`. Short rows go in pairs, an odd last one alone. The table of
-// tiles has hidden visibility, so that every library has its own.
+// A partition of output rows of `width` pixels into strips of nearly equal size, at most strip_rows. A row has `in_row` strips:
+// the first `large_count` have `large` pixels, the others `small`. Two short rows share a strip (paired); an odd last row is
+// alone. Hidden visibility: every library has its own table of tile functions.
 struct __attribute__((visibility("hidden"))) strip_split {
   using tile_function = decltype(&filter_tile<1>);
   long width, in_row, large_count;
@@ -206,14 +207,15 @@ constexpr long images_at_once(const conv_shape& s) {
   const long size = padded_image_size(s), fit = size ? (1L << 18) / size : s.images;
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
-// Bytes shared by all threads: padded images, and a table of runs for each of `threads`.
+// Bytes shared by all threads: padded images, and for each of `threads` a table of runs.
 constexpr long filter_scratch_bytes(const conv_shape& s, long threads) {
   const long images = (images_at_once(s) * padded_image_size(s) * (long)sizeof(float) + 63) / 64 * 64;
   const long longest = s.channels > s.kernel_width ? s.channels : s.kernel_width;
   return images + threads * ((longest * s.kernel_height * (long)sizeof(long) + 63) / 64 * 64);
 }
 
-// x by strides; the packed weight in the order that runs_of returns (for the copy, if there is padding). Ends with a barrier.
+// x is read by strides; the packed weight is in the order that runs_of returns (for the padded copy, if there is one). Ends
+// with a barrier.
 void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch, epilogue emit);
 
 #ifndef RL_PREBUILT
@@ -230,7 +232,7 @@ RL_KERNEL strip_split::strip_split(long width) : width(width) {
   small_tile = tiles[small - 1];
 }
 
-// The operands of a product of strips and panels. The table of runs is in scratch memory.
+// The left operand of filter_strips, with its table of runs in scratch memory.
 struct filter_input {
   const float* x;
   image_strides at;
@@ -238,8 +240,8 @@ struct filter_input {
   const long* offsets;
 };
 
-// The taps [first, last) of one dimension that read inside an image of `size` at some position of [begin, end]; none if first
-// is not below last.
+// The taps [first, last) of one dimension that read inside an image of `size` at some position of [begin, end]. It is empty if
+// first >= last.
 struct tap_range {
   long first, last;
 
@@ -250,14 +252,14 @@ struct tap_range {
 
   RL_INLINE long count() const { return first < last ? last - first : 0; }
 
-  // If no tap would be added, one tap that reads zeros from the border.
+  // If the range is empty, make it one tap, which reads zeros from the border.
   RL_INLINE void keep_one() {
     if (first >= last) first = 0, last = 1;
   }
 };
 
-// Multiplies the strips [first, last), at most group_limit, by one panel of weights, in parts that stay cached: sums[strip -
-// first][strip_rows][NR]. Taps that are in the border for a whole strip are skipped.
+// Multiply the strips [first, last), at most max_group_blocks, by one panel of weights, in parts that stay cached: sums[strip -
+// first] [strip_rows][NR]. Taps that lie in the border for a whole strip are skipped.
 RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const strip_split& split, const float* panel,
                              long first, long last, float* sums) {
   const filter_runs& f = in.f;
@@ -265,7 +267,7 @@ RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const 
   const long together = panel_part_bytes / run_bytes < 1 ? 1 : panel_part_bytes / run_bytes;
   const long height = s.out_height(), down = s.stride_height * in.at.row;
   const bool leaves_out = s.padded() && f.last;
-  const long in_row = leaves_out ? f.runs / s.kernel_height : f.runs;  // runs of a row of taps, or all
+  const long in_row = leaves_out ? f.runs / s.kernel_height : f.runs;  // runs in a row of taps, or all runs
   for (long from = 0; from < f.runs; from += together) {
     const long end = f.runs - from < together ? f.runs : from + together;
     for (long i = first; i < last; ++i) {
@@ -290,7 +292,7 @@ RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const 
       rows.keep_one();
       across.keep_one();
       const bool whole = across.last - across.first == in_row;
-      const long begin = rows.first * in_row + across.first;  // of the runs that are added, the first
+      const long begin = rows.first * in_row + across.first;  // the first run that is added
       for (long row = rows.first; row < rows.last; row = whole ? rows.last : row + 1) {
         const long run = row * in_row + across.first;
         const long past = whole ? rows.last * in_row : row * in_row + across.last;
@@ -301,8 +303,9 @@ RL_KERNEL void filter_strips(const filter_input& in, const conv_shape& s, const 
   }
 }
 
-// to[pixel][output] = the sum over `rows` times `across` runs of A, `down` and `right` apart, times weights, whose runs lie side
-// by side, and whose rows and outputs lie `weights_down` and `depth` apart.
+// Compute to[pixel][output] = the sum over `rows` times `across` runs of A, `down` and `right` apart, times their weights.
+// Weights of adjacent runs are contiguous; those of the next row are `weights_down` apart, those of the next output `depth`
+// apart.
 template <int Pixels, int Outputs>
 __attribute__((noinline)) void thin_tile(const float* a, long pixel, long rows, long down, long across, long right, long run,
                                          const float* weights, long weights_down, long depth, float* to) {
@@ -320,15 +323,16 @@ __attribute__((noinline)) void thin_tile(const float* a, long pixel, long rows, 
       }
     }
   RL_UNROLL for (int p = 0; p < Pixels; ++p)
-    RL_UNROLL for (int o = 0; o < Outputs; ++o) to[p * tile_columns + o] = rl::across<rl::sum>(sum[p][o]);
+    RL_UNROLL for (int o = 0; o < Outputs; ++o) to[p * tile_columns + o] = rl::reduce_lanes<rl::sum>(sum[p][o]);
 }
 
-// Whether lanes go along K: output channels would fill at most half of a vector. Then no border is needed.
+// Whether lanes go along K, because the output channels would fill at most half of a vector. Such convolutions need no padded
+// copy.
 inline bool is_thin(const conv_shape& s, const image_strides& at) {
-  return s.outputs <= thin_outputs && at.channel == 1 && s.channels % lanes == 0 && s.depth() <= thin_depth;
+  return s.outputs <= max_thin_outputs && at.channel == 1 && s.channels % lanes == 0 && s.depth() <= max_thin_depth;
 }
 
-// The convolution to `Outputs` channels.
+// Compute the convolution with `Outputs` output channels and lanes along K.
 template <int Outputs>
 __attribute__((noinline)) void thin_images(const float* images, const image_strides& at, const float* panel,
                                            const conv_shape& s, epilogue emit) {
@@ -336,7 +340,7 @@ __attribute__((noinline)) void thin_images(const float* images, const image_stri
   const long depth = s.depth(), height = s.out_height(), width = s.out_width(), weights_down = s.kernel_width * s.channels;
   const long down = s.dilation_height * at.row, right = s.dilation_width * at.column, pixel = s.stride_width * at.column;
   const bool joined = right == s.channels;  // the taps of a row are one run
-  alignas(64) float weights[Outputs * thin_depth], sums[pixels * tile_columns];
+  alignas(64) float weights[Outputs * max_thin_depth], sums[pixels * tile_columns];
   for (long k = 0; k < depth; ++k)
     for (int o = 0; o < Outputs; ++o) weights[o * depth + k] = panel[k * tile_columns + o];
   for (const long row : shared(s.images * height)) {
@@ -362,7 +366,7 @@ __attribute__((noinline)) void thin_images(const float* images, const image_stri
 RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* packed, const conv_shape& s, void* scratch,
                              epilogue emit) {
   if (is_thin(s, at)) {
-    static_assert(thin_outputs == 4);
+    static_assert(max_thin_outputs == 4);
     const auto thin = s.outputs == 1 ? thin_images<1> : s.outputs == 2 ? thin_images<2> : s.outputs == 3 ? thin_images<3>
                                                                                                          : thin_images<4>;
     return thin(x, at, packed, s, emit);
@@ -381,7 +385,7 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
   }
   const filter_runs f = runs_of(s, at);
   bool found = false;  // whether the runs were found: at the first task, see parallel.h
-  alignas(64) float sums[group_limit * strip_rows * tile_columns];
+  alignas(64) float sums[max_group_blocks * strip_rows * tile_columns];
   const long height = s.out_height(), width = s.out_width();
   for (long begin = 0; begin < s.images; begin += chunk) {
     const long images = s.images - begin < chunk ? s.images - begin : chunk;
@@ -392,7 +396,7 @@ RL_KERNEL void conv2d_direct(const float* x, image_strides at, const float* pack
     }
     const long pixels = begin * height * width;
     const long strips = images * split.of_image(height);
-    const long group = group_size(strips, group_limit), groups = (strips + group - 1) / group;
+    const long group = group_size(strips, max_group_blocks), groups = (strips + group - 1) / group;
     for (const long task : shared(panels * groups)) {  // panel by panel, so that a thread's panel stays cached
       const long channel = task / groups * tile_columns, first = task % groups * group;
       const long end = first + group < strips ? first + group : strips;

@@ -1,8 +1,8 @@
 // Elementary and activation functions for scalars and vectors alike (V is float, double, vec<float> or vec<double>).
 //
-// For float, all but lgamma are the same code for scalars and vectors; doubles.h has those of double, and what is not there
-// is the C library's, lane by lane. Measured against float64 over all exponents, exp, log, sin, cos, tanh and erf are within
-// 2 units in the last place, subnormals included; NaN, infinities and signed zeros are as in the C library.
+// For float, all functions but lgamma run the same code for scalars and vectors. For double, doubles.h has some of them; the
+// others call the C library lane by lane. Measured against float64 over all exponents, exp, log, sin, cos, tanh and erf are
+// within 2 units in the last place, subnormals included; NaN, infinities and signed zeros are as in the C library.
 //
 // The coefficients are minimax fits made for this file (Lawson's iteration on the relative error); the reductions are
 // Cody and Waite's.
@@ -40,12 +40,12 @@ template <class V> RL_INLINE integers<V> integer_part(V shifted) {
   return bitcast<integers<V>>(shifted) - bitcast<int32_t>(round_magic);
 }
 
-// 2^n for -126 <= n <= 127; the other bits of `shifted` fall out at the left.
+// Return 2^n for -126 <= n <= 127, given n + round_magic: the shift drops all bits but those of n.
 template <class V> RL_INLINE V power_of_two(V shifted) {
   return bitcast<V>((bitcast<wrapping<V>>(shifted) << 23) + 0x3f800000);
 }
 
-// r * 2^n where neither overflows nor becomes subnormal.
+// r * 2^n if neither overflows nor becomes subnormal.
 template <class V> RL_INLINE V scale_normal(V r, V shifted) {
 #ifdef RL_GCC_AVX512
   if constexpr (same<V, vec<float>>) return __builtin_ia32_scalefps512_mask(r, whole_part(shifted), r, -1, 4);
@@ -53,13 +53,13 @@ template <class V> RL_INLINE V scale_normal(V r, V shifted) {
   return r * power_of_two(shifted);
 }
 
-// r * 2^n in two steps, for results that overflow or are subnormal.
+// r * 2^n in two steps, for results that may overflow or be subnormal.
 template <class V> RL_INLINE V scale_by_power(V r, V shifted) {
 #ifdef RL_GCC_AVX512
-  if constexpr (same<V, vec<float>>) return scale_normal(r, shifted);  // one step does
+  if constexpr (same<V, vec<float>>) return scale_normal(r, shifted);  // scalef handles these results in one step
 #endif
   const integers<V> n = integer_part(shifted), half = n >> 1;
-  return r * bitcast<V>(shifted_up(half + 127, 23)) * bitcast<V>(shifted_up(n - half + 127, 23));
+  return r * bitcast<V>(shift_up(half + 127, 23)) * bitcast<V>(shift_up(n - half + 127, 23));
 }
 
 // x - n ln 2 for the integer n nearest to x / ln 2. The first part of ln 2 is short, so that n times it is exact.
@@ -136,7 +136,7 @@ template <class V> RL_INLINE log_parts<V> split_log(V x) {
   return {exponent, f, cubic * f * square - square * 0.5f};
 }
 
-// Corrects any logarithm for arguments that are not positive and finite.
+// Correct the result of any logarithm for x = 0, infinity, NaN and negative x.
 template <class V> RL_INLINE V log_special(V x, V result) {
   result = where(eq(x, splat<V>(infinity)), x, result);
   result = where(eq(x, splat<V>(0)), splat<V>(-infinity), result);
@@ -151,7 +151,7 @@ template <class V> RL_INLINE V log(V x) {
   }
 }
 
-// The constants in two parts each, as above; 1/ln 2 is 1 + 0.44...
+// Each constant is split into two parts, as in reduce_by_ln2; 1/ln 2 is 1 + 0.44...
 template <class V> RL_INLINE V log2(V x) {
   if constexpr (!is_float<V>) return map(library::log2{}, x);
   else {
@@ -193,8 +193,8 @@ struct integer_power {
   }
 };
 
-// The C library's answers for zeros, infinities, NaN and negative bases: only odd integers keep the sign of a base, and only
-// integers leave a negative one real. From 2^24 on, all floats are even.
+// The special cases are the C library's, for zeros, infinities, NaN and negative bases. Only odd exponents keep the sign of a
+// base, and only integers give a real result for a negative base. From 2^24 on, all floats are even.
 template <class V> RL_INLINE V pow(V a, V b) {
   if constexpr (!is_floating<element<V>>) return map(integer_power{}, a, b);
   else if constexpr (!is_float<V>) return map(library::pow{}, a, b);
@@ -213,9 +213,10 @@ template <class V> RL_INLINE V pow(V a, V b) {
 
 // ---- trigonometry --------------------------------------------------------------------------------------------------
 
-constexpr float quadrant_limit = 0x1p18f;  // the reduction is exact enough up to here; beyond, the C library steps in
+constexpr float quadrant_limit = 0x1p18f;  // up to here the reduction is exact enough; larger arguments use the C library
 
-// x - n pi/2 for the nearest n, in double: 33 bits of pi/2 times n are exact, and what is left keeps all float bits.
+// Return x - n pi/2 for the nearest n. In double, n times the first 33 bits of pi/2 is exact, so the result keeps all float
+// bits.
 template <class V> RL_INLINE V reduce_by_half_pi(V x, integers<V>& n) {
   using D = like<V, double>;
   const V limited = where(lt(abs(x), splat<V>(quadrant_limit)), x, splat<V>(0));
@@ -241,6 +242,7 @@ template <class V> RL_INLINE V sin_in_quadrant(V r, integers<V> n) {
   return bitcast<V>(bitcast<integers<V>>(value) ^ ((n & 2) << 30));
 }
 
+// Replace the results of large arguments by the C library's.
 template <class F, class V> RL_INLINE V beyond_quadrants(const F& f, V x, V result) {
   const auto beyond = logical_not(lt(abs(x), splat<V>(quadrant_limit)));
   if (__builtin_expect(any_bit(beyond), 0)) return where(beyond, map(f, x), result);
@@ -297,7 +299,8 @@ template <class V> RL_INLINE V atan(V x) {
   }
 }
 
-// The angle of the point (x, y), from the slope of the nearer axis; of the origin and of points at infinity, the limits.
+// The angle of the point (x, y), from its slope to the nearer axis. The origin and points at infinity are special cases, as in
+// C.
 template <class V> RL_INLINE V atan2(V y, V x) {
   if constexpr (!is_float<V>) return map(library::atan2{}, y, x);
   else {
@@ -312,12 +315,12 @@ template <class V> RL_INLINE V atan2(V y, V x) {
   }
 }
 
-// The arc sine of 0 <= t <= 1/2, `square` its square.
+// The arc sine of 0 <= t <= 1/2; `square` is t * t.
 template <class V> RL_INLINE V asin_reduced(V t, V square) {
   return polynomial(square, 0.1666666f, 0.07500511f, 0.04451572f, 0.031817608f, 0.014402615f, 0.037565187f) * square * t + t;
 }
 
-// The arc sine of 0 <= size <= 1; where it is large, above 1/2, half of the arc cosine: cos a = 1 - 2 sin^2(a / 2).
+// Return asin(size) for 0 <= size <= 1; if `large` (above 1/2), half of acos(size) instead, by cos a = 1 - 2 sin^2(a / 2).
 template <class V, class M> RL_INLINE V nearer_arc(V size, M large) {
   const V square = where(large, 0.5f - size * 0.5f, size * size);
   return asin_reduced(where(large, sqrt(square), size), square);
@@ -369,7 +372,7 @@ template <class V> RL_INLINE V sinh(V x) {
   return where(lt(size, splat<V>(1)), small * square * x + x, copysign(half - splat<V>(0.25) / half, x));
 }
 
-// log(1 + z) for a z without cancellation; log(2 x) for large x.
+// log1p(z), with z = sqrt(x^2 + 1) + |x| - 1 computed without cancellation; log(2 |x|) for large x.
 template <class V> RL_INLINE V asinh(V x) {
   if constexpr (!is_float<V>) return map(library::asinh{}, x);
   else {
@@ -396,7 +399,7 @@ template <class V> RL_INLINE V atanh(V x) {
   }
 }
 
-// In double, so that no square overflows and no precision is lost.
+// Computed in double, so that no square overflows and no precision is lost.
 template <class V> RL_INLINE V hypot(V x, V y) {
   if constexpr (!is_float<V>) return map(library::hypot{}, x, y);
   else {
@@ -432,8 +435,8 @@ template <class V> RL_INLINE V erf(V x) {
   }
 }
 
-// Above 0.5, exp(-x^2) times a polynomial in 1 / (1 + x / 2) without a constant term. The square of the first 12 bits of x
-// is exact; what it lacks of x^2 is small, and one step of the exponential's series does for it.
+// Above 0.5, exp(-x^2) times a polynomial in 1 / (1 + x / 2) without a constant term. The square of the first 12 bits of x is
+// exact; the rest of x^2 is small, so one step of the exponential's series accounts for it.
 template <class V> RL_INLINE V erfc(V x) {
   if constexpr (!is_float<V>) return map(library::erfc{}, x);
   else {
@@ -476,8 +479,8 @@ template <class V> RL_INLINE V gelu_erf(V x) {
   }
 }
 
-// The derivative of gelu_erf, Phi(x) + x phi(x), phi the density. Phi(-|x|) is phi(x) times a polynomial in
-// 1 / (1 + 0.28 |x|) without a constant term, to within 1e-8, so that one exponential does for both.
+// The derivative of gelu_erf, Phi(x) + x phi(x), where phi is the density. Phi(-|x|) is phi(x) times a polynomial in 1 / (1 +
+// 0.28 |x|) without a constant term, to within 1e-8, so that both terms share one exponential.
 template <class V> RL_INLINE V gelu_erf_slope(V x) {
   if constexpr (!is_float<V>) {
     const V below = (erf(x * 0.70710678118654752440) + 1.0) * 0.5;
@@ -498,7 +501,7 @@ template <class V> RL_INLINE V gelu_tanh(V x) {
   return x / (exp(u * (T)-2) + splat<V>(1));
 }
 
-// The derivative of gelu_tanh, s + 2 x u' s (1 - s), s = sigmoid(2 u), where nothing cancels for large x.
+// The derivative of gelu_tanh, s + 2 x u' s (1 - s) with s = sigmoid(2 u), in a form in which nothing cancels for large x.
 template <class V> RL_INLINE V gelu_tanh_slope(V x) {
   using T = element<V>;
   const V one = splat<V>(1), square = x * x;

@@ -1,7 +1,7 @@
-// Small matrices, one after the other in a batch, which threads share: LU and Cholesky factors, and solving with them.
+// Small matrices in batches, which threads share: LU and Cholesky factors, and solving with them.
 //
-// All matrices are row-major and without gaps. As LAPACK has it, `info` is 0 where a factorization succeeds, else the number
-// of the pivot or minor, from 1 on, at which it does not (Golub and Van Loan, Matrix Computations, 3.4 and 4.2).
+// All matrices are row-major and contiguous. As in LAPACK, `info` is 0 if a factorization succeeds, else the number, from 1, of
+// the pivot or minor at which it fails (Golub and Van Loan, Matrix Computations, 3.4 and 4.2).
 #pragma once
 
 #include <rushlight/checks.h>
@@ -26,7 +26,8 @@ template <class T> RL_INLINE T magnitude(T value) { return value < 0 ? -value : 
 
 // ---- LU factors ----------------------------------------------------------------------------------------------------
 
-// Packs the factors of an m x n matrix in its place; pivots[k] is the row, counted from 1, that was exchanged with row k.
+// Replace an m x n matrix by its packed LU factors; pivots[k] is the row, counted from 1, that was exchanged with row k. Return
+// info.
 template <class T> inline int factor_lu(T* a, long m, long n, int32_t* pivots) {
   int info = 0;
   for (long k = 0; k < smallest(m, n); ++k) {
@@ -60,7 +61,7 @@ template <class T> inline void lu_factor(const T* a, T* factors, int32_t* pivots
 
 constexpr long permutation_scratch_bytes(long m) { return (m * (long)sizeof(long) + 63) / 64 * 64; }
 
-// P, L and U, each of which may be null, of packed factors.
+// Unpack P, L and U from packed factors; each of the three may be null.
 template <class T> inline void lu_unpack(const T* factors, const int32_t* pivots, T* p, T* l, T* u, long batch, long m, long n,
                                          char* scratch, int* status) {
   const long inner = smallest(m, n);
@@ -83,7 +84,7 @@ template <class T> inline void lu_unpack(const T* factors, const int32_t* pivots
   }
 }
 
-// x, n x k, becomes the solution for it of a triangular matrix or of its transpose; `upper` says which triangle is read.
+// Solve with a triangular matrix or its transpose, in place in x (n x k); `upper` says which triangle of `a` is read.
 template <bool Transposed, class T> inline void divide(const T* a, T* x, long n, long k, bool upper, bool unit) {
   const bool backward = upper != Transposed;
   const auto element = [&](long row, long column) { return Transposed ? a[column * n + row] : a[row * n + column]; };
@@ -95,7 +96,7 @@ template <bool Transposed, class T> inline void divide(const T* a, T* x, long n,
   }
 }
 
-// The bytes of a matrix's factors, followed by its pivots.
+// The bytes of scratch memory for a matrix's factors and pivots.
 template <class T> constexpr long lu_scratch_bytes(long n) { return (n * n * (long)sizeof(T) + n * 4 + 63) / 64 * 64; }
 
 template <class T> RL_INLINE int factor_copy(const T* a, T* factors, long n) {
@@ -116,7 +117,7 @@ template <class T> inline void solve_with_factors(const T* factors, T* x, long n
   divide<false>(factors, x, n, k, true, false);
 }
 
-// Solutions x of a x = b, or the inverse if b is null. Those of singular matrices are NaN.
+// Solve a x = b for x, or invert a if b is null. The result of a singular matrix is NaN.
 template <class T> inline void solve(const T* a, const T* b, T* x, int32_t* info, long batch, long n, long k, bool checks,
                                      char* scratch, int* status) {
   T* const factors = (T*)(scratch + thread_index() * lu_scratch_bytes<T>(n));
@@ -149,7 +150,7 @@ template <class T> inline void determinant(const T* a, T* found, long batch, lon
   }
 }
 
-// The sign of each determinant, which is 0 for a singular matrix, and the logarithm of its magnitude.
+// Compute the sign of each determinant, which is 0 for a singular matrix, and the logarithm of its magnitude.
 template <class T> inline void log_determinant(const T* a, T* sign, T* size, long batch, long n, char* scratch) {
   T* const factors = (T*)(scratch + thread_index() * lu_scratch_bytes<T>(n));
   for (const long i : shared(batch)) {
@@ -175,7 +176,7 @@ template <class T> inline void solve_triangular(const T* a, const T* b, T* x, lo
   }
 }
 
-// The Cholesky factor: the lower one of the lower triangle, or the upper one of the upper triangle.
+// Compute the Cholesky factor: the lower one from the lower triangle, or the upper one from the upper triangle.
 template <class T> inline void cholesky(const T* a, T* factors, int32_t* info, long batch, long n, bool upper, bool checks, int* status) {
   const long row_step = upper ? 1 : n, column_step = upper ? n : 1;
   for (const long i : shared(batch)) {
@@ -195,7 +196,7 @@ template <class T> inline void cholesky(const T* a, T* factors, int32_t* info, l
   }
 }
 
-// Solutions x of a x = b by the Cholesky factor of a.
+// Solve a x = b for x, given the Cholesky factor of a.
 template <class T> inline void cholesky_solve(const T* b, const T* factors, T* x, long batch, long n, long k, bool upper) {
   for (const long i : shared(batch)) {
     const T* const factor = factors + i * n * n;
@@ -207,9 +208,9 @@ template <class T> inline void cholesky_solve(const T* b, const T* factors, T* x
   }
 }
 
-// ---- products of elements that gemm.h is not for -------------------------------------------------------------------
+// ---- products of other element types ---------------------------------------------------------------------------------
 
-// Products summed in their own type, in which integers wrap around: batches of m x depth and depth x n.
+// Multiply batches of m x depth by depth x n, summing in the elements' own type; integers wrap around.
 template <class T> inline void plain_product(const T* a, const T* b, T* c, long batch, long m, long depth, long n) {
   for (const long row : shared(batch * m)) {
     const T* const right = b + row / m * depth * n;

@@ -1,14 +1,14 @@
-// QR factors by reflections, and eigenvalues and singular values by rotations, of small matrices in batches.
+// Small matrices in batches: QR factors by Householder reflections, eigenvalues and singular values by Jacobi rotations.
 //
-// The reflections are LAPACK's, and so are the signs of the factors. Rotations go on until no two vectors are other than
-// orthogonal, to the precision of doubles (Golub and Van Loan, Matrix Computations, 5.2, 8.5 and 8.6).
+// The reflections and the signs of the factors are LAPACK's. Rotations are repeated until all pairs of vectors are orthogonal
+// to the precision of doubles (Golub and Van Loan, Matrix Computations, 5.2, 8.5 and 8.6).
 #pragma once
 
 #include <rushlight/matrix.h>
 
 namespace rl {
 
-constexpr int most_sweeps = 60;
+constexpr int max_sweeps = 60;  // Jacobi sweeps until the iteration counts as not converging
 
 // ---- QR ------------------------------------------------------------------------------------------------------------
 
@@ -16,7 +16,8 @@ template <class T> constexpr long qr_scratch_bytes(long m, long n, long inner) {
   return ((m * n + smallest(m, n) + m * inner) * (long)sizeof(double) + 63) / 64 * 64;
 }
 
-// Subtracts scale * v v' times the columns of x from them; v is column k of a from row k on, with 1 for its first element.
+// Apply a reflection to columns [first, width) of x: subtract scale * v v' x. v is column k of `a` from row k on, with 1 as its
+// first element.
 RL_INLINE void reflect(const double* a, long n, long k, double scale, double* x, long width, long first, long m) {
   for (long c = first; c < width; ++c) {
     double sum = x[k * width + c];
@@ -27,7 +28,8 @@ RL_INLINE void reflect(const double* a, long n, long k, double scale, double* x,
   }
 }
 
-// Replaces column k from row k on by the vector of a reflection that leaves one element of it; gives the scale.
+// Replace column k, from row k on, by the vector of a reflection that zeroes the column below row k. Return the reflection's
+// scale.
 RL_INLINE double make_reflection(double* a, long m, long n, long k) {
   double rest = 0;
   for (long i = k + 1; i < m; ++i) rest += a[i * n + k] * a[i * n + k];
@@ -38,7 +40,7 @@ RL_INLINE double make_reflection(double* a, long m, long n, long k) {
   return (made - first) / made;
 }
 
-// Q, m x inner, which may be null, and R, inner x n.
+// Compute Q, m x inner, which may be null, and R, inner x n.
 template <class T> inline void qr(const T* given, T* q, T* r, long batch, long m, long n, long inner, char* scratch) {
   double* const a = (double*)(scratch + thread_index() * qr_scratch_bytes<T>(m, n, inner));
   double *const scales = a + m * n, *const basis = scales + smallest(m, n);
@@ -68,7 +70,7 @@ RL_INLINE void rotate(double* one, double* other, long count, long step, double 
   }
 }
 
-// The rotation by which `mixed` of [first mixed; mixed second] becomes 0.
+// Return the rotation that makes `mixed` of [first mixed; mixed second] zero.
 RL_INLINE void rotation_of(double first, double mixed, double second, double& cosine, double& sine) {
   const double ratio = (second - first) / (2 * mixed);
   const double tangent = (ratio < 0 ? -1 : 1) / ((ratio < 0 ? -ratio : ratio) + __builtin_sqrt(1 + ratio * ratio));
@@ -88,7 +90,7 @@ RL_INLINE bool all_finite(const double* values, long count) {
   return true;
 }
 
-// Sorts `values`, largest first or last.
+// Sort indices by `values`, descending or ascending.
 inline void order_of(const double* values, long count, bool descending, long* order) {
   for (long i = 0; i < count; ++i) {
     long at = i;
@@ -99,11 +101,11 @@ inline void order_of(const double* values, long count, bool descending, long* or
 
 constexpr long eigh_scratch_bytes(long n) { return ((2 * n * n + 2 * n) * (long)sizeof(double) + 63) / 64 * 64; }
 
-// Makes a symmetric matrix diagonal; the rows of `vectors` become its eigenvectors. Returns whether it converged.
+// Make a symmetric matrix diagonal by rotations; the rows of `vectors` become its eigenvectors. Return whether it converged.
 inline bool diagonalize(double* a, double* vectors, long n) {
   set_identity(vectors, n);
   if (!all_finite(a, n * n)) return false;
-  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+  for (int sweep = 0; sweep < max_sweeps; ++sweep) {
     bool changed = false;
     for (long p = 0; p < n; ++p)
       for (long q = p + 1; q < n; ++q) {
@@ -122,7 +124,8 @@ inline bool diagonalize(double* a, double* vectors, long n) {
   return false;
 }
 
-// Eigenvalues in ascending order, and vectors as columns, which may be null, by the lower or the upper triangle.
+// Compute eigenvalues in ascending order, and eigenvectors as columns (may be null). Only the lower or the upper triangle is
+// read.
 template <class T> inline void eigh(const T* given, T* values, T* vectors, long batch, long n, bool lower, char* scratch, int* status) {
   double* const a = (double*)(scratch + thread_index() * eigh_scratch_bytes(n));
   double *const rows = a + n * n, *const found = rows + n * n;
@@ -143,11 +146,12 @@ template <class T> inline void eigh(const T* given, T* values, T* vectors, long 
   }
 }
 
-// Rotates `count` vectors, of `length`, until they are orthogonal; the rows of `turned`, the identity before, are rotated alike.
+// Rotate `count` vectors of `length` elements until they are orthogonal. `turned` becomes the product of the rotations. Return
+// whether it converged.
 inline bool make_orthogonal(double* vectors, double* turned, long count, long length) {
   set_identity(turned, count);
   if (!all_finite(vectors, count * length)) return false;
-  for (int sweep = 0; sweep < most_sweeps; ++sweep) {
+  for (int sweep = 0; sweep < max_sweeps; ++sweep) {
     bool changed = false;
     for (long p = 0; p < count; ++p)
       for (long q = p + 1; q < count; ++q) {
@@ -165,7 +169,8 @@ inline bool make_orthogonal(double* vectors, double* turned, long count, long le
   return false;
 }
 
-// Writes vector number `at` of an orthonormal basis whose first ones are there: a unit vector less what those have of it.
+// Write vector number `at` of an orthonormal basis, given the vectors before it: orthogonalize unit vectors until one is long
+// enough.
 inline void extend_basis(double* basis, long at, long length) {
   double* const made = basis + at * length;
   for (long axis = 0; axis < length; ++axis) {
@@ -184,7 +189,7 @@ constexpr long svd_scratch_bytes(long m, long n) {
   return ((count * length + count * count + length * length + 2 * count) * (long)sizeof(double) + 63) / 64 * 64;
 }
 
-// Singular values, U, m x left columns, and right rows of Vh, n wide. U and Vh may be null.
+// Compute singular values, `left` columns of U (m rows) and `right` rows of Vh (n columns). U and Vh may be null.
 template <class T> inline void svd(const T* given, T* values, T* u, T* vh, long batch, long m, long n, long left, long right,
                                    char* scratch, int* status) {
   const bool tall = m >= n;

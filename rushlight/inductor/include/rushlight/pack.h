@@ -22,6 +22,7 @@ template <class Lane, class S, class V> RL_INLINE void store_float(Lane lane, S*
   else lane.store(p, value);
 }
 
+// Select lane i of the result from the lanes of (low, high) by pick[i].
 RL_INLINE vec<float> interleave(vec<float> low, vec<float> high, vec<int32_t> pick) {
 #ifdef __clang__
   vec<float> out;
@@ -32,7 +33,7 @@ RL_INLINE vec<float> interleave(vec<float> low, vec<float> high, vec<int32_t> pi
 #endif
 }
 
-// Transposes a square block: after the round of `step`, index bits of rows and lanes below 2 * step have been swapped.
+// Transpose a square block: after the round of `step`, index bits of rows and lanes below 2 * step have been swapped.
 RL_INLINE void transpose(vec<float> (&block)[lanes]) {
   const vec<int32_t> lane = convert_lanes<vec<int32_t>>(vector_lane::iota());
   RL_UNROLL for (int step = 1; step < lanes; step *= 2) {
@@ -47,7 +48,7 @@ RL_INLINE void transpose(vec<float> (&block)[lanes]) {
   }
 }
 
-// out[k][j] = b[j][k] for `rows` <= lanes rows of b with unit stride along k; the other columns of out become zero.
+// Transpose `rows` <= lanes rows of b, with unit stride along k: out[k][j] = b[j][k]; the other columns of out become zero.
 template <class T, class S>
 __attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long rows, long depth, S* out,
                                                long out_stride) {
@@ -71,14 +72,14 @@ __attribute__((noinline)) void pack_transposed(const T* b, long row_stride, long
       store_float(scalar_lane{}, out + k * out_stride + j, j < rows ? load_float(scalar_lane{}, b + j * row_stride + k) : 0.0f);
 }
 
-// out[j][k] = in[k][j] for `count` rows of in, `stride` elements apart, with `rows` columns; values beyond `count`, up to a
-// whole vector, are written too.
+// Transpose `count` rows of `rows` elements, `stride` apart: out[j][k] = in[k][j]. Columns of out beyond `count`, up to a whole
+// vector, are written too.
 template <class T> RL_INLINE void turn(const T* in, long stride, long rows, long count, float* out, long out_stride) {
   for (long k = 0; k < count; k += lanes)
     pack_transposed(in + k * stride, stride, count - k < lanes ? count - k : lanes, rows, out + k, out_stride);
 }
 
-// One panel: out[k][j] = b[k * k_stride + j * n_stride] for j < columns, zero up to NR.
+// Pack one panel: out[k][j] = b[k * k_stride + j * n_stride] for j < columns, zero up to NR.
 template <class T, class S>
 __attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stride, long depth, long columns, S* out) {
   if (k_stride == 1 && n_stride != 1) {
@@ -100,8 +101,8 @@ __attribute__((noinline)) void pack_panel(const T* b, long k_stride, long n_stri
   }
 }
 
-// Packs all of B[k][n] = b[k * k_stride + n * n_stride] (of any type). Called by every thread of a parallel
-// region, or by one outside.
+// Pack the whole matrix B[k][n] = b[k * k_stride + n * n_stride]. Called by every thread of a parallel region, or by one thread
+// outside.
 template <class T, class S>
 __attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, long depth, long columns, S* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns;
@@ -112,12 +113,12 @@ __attribute__((noinline)) void pack_b(const T* b, long k_stride, long n_stride, 
   }
 }
 
-#define RL_GIVEN_PACKING(T, S)                                                       \
-  RL_GIVEN(void pack_transposed<T, S>(const T*, long, long, long, S*, long))         \
-  RL_GIVEN(void pack_panel<T, S>(const T*, long, long, long, long, S*))              \
-  RL_GIVEN(void pack_b<T, S>(const T*, long, long, long, long, S*))
-RL_GIVEN_PACKING(float, float)
-RL_GIVEN_PACKING(bfloat16, bfloat16) RL_GIVEN_PACKING(half, half) RL_GIVEN_PACKING(int8_t, int8_t)
-RL_GIVEN_PACKING(bfloat16, float) RL_GIVEN_PACKING(half, float) RL_GIVEN_PACKING(int8_t, float)
+#define RL_EXTERN_PACKING(T, S)                                                       \
+  RL_EXTERN(void pack_transposed<T, S>(const T*, long, long, long, S*, long))         \
+  RL_EXTERN(void pack_panel<T, S>(const T*, long, long, long, long, S*))              \
+  RL_EXTERN(void pack_b<T, S>(const T*, long, long, long, long, S*))
+RL_EXTERN_PACKING(float, float)
+RL_EXTERN_PACKING(bfloat16, bfloat16) RL_EXTERN_PACKING(half, half) RL_EXTERN_PACKING(int8_t, int8_t)
+RL_EXTERN_PACKING(bfloat16, float) RL_EXTERN_PACKING(half, float) RL_EXTERN_PACKING(int8_t, float)
 
 }  // namespace rl

@@ -1,11 +1,11 @@
 // Random numbers by counter: Philox4x32 with 10 rounds (J. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011).
 //
-// A seed of 64 bits and an offset name a stream; element i of a stream is one 32-bit word, whichever thread asks for it and
-// in whatever order. The counter's block of element i and the word of that block that it takes:
+// A 64-bit seed and an offset identify a stream. Element i of a stream is one 32-bit word, which does not depend on the thread
+// or on the order of calls. Element i is this word of the block of this counter:
 //
 //     counter = (i / 64 * 16 + i % 16, high half of that, offset, 0)        word = i / 16 % 4        key = seed
 //
-// so that 16 counters side by side give 64 elements side by side, in vectors of any length.
+// Thus 16 consecutive counters give 64 consecutive elements, in vectors of any length.
 #pragma once
 
 #include <rushlight/vec.h>
@@ -16,7 +16,7 @@ template <class U> struct philox_block {
   U words[4];
 };
 
-// m * x as 64 bits per lane, in halves.
+// The 64-bit product m * x of each lane, as its high and low halves.
 RL_INLINE void wide_product(uint32_t m, uint32_t x, uint32_t& high, uint32_t& low) {
   const uint64_t product = (uint64_t)m * x;
   high = (uint32_t)(product >> 32), low = (uint32_t)product;
@@ -26,7 +26,7 @@ namespace pairs {  // two 32-bit lanes as one of 64
 
 typedef uint64_t wide __attribute__((vector_size(lanes * 4)));
 
-// Products of the lower lanes. GCC does not find the instruction by itself.
+// The products of the lower lanes. GCC does not find the instruction by itself.
 RL_INLINE wide product_of_low(wide a, wide b) {
 #if defined(RL_GCC_AVX512)
   typedef int ints __attribute__((vector_size(64)));
@@ -57,7 +57,7 @@ RL_INLINE void wide_product(uint32_t m, vec<uint32_t> x, vec<uint32_t>& high, ve
   low = bitcast<vec<uint32_t>>((even & ~upper) | (odd << 32));
 }
 
-// Computes the four words of each counter (c0, c1, c2, c3) under the key (k0, k1).
+// Compute the four words of each counter (c0, c1, c2, c3) under the key (k0, k1).
 template <class U> RL_INLINE philox_block<U> philox(U c0, U c1, U c2, U c3, uint32_t k0, uint32_t k1) {
   RL_UNROLL for (int round = 0; round < 10; ++round) {
     U high0, low0, high1, low1;
@@ -70,19 +70,19 @@ template <class U> RL_INLINE philox_block<U> philox(U c0, U c1, U c2, U c3, uint
   return {{c0, c1, c2, c3}};
 }
 
-// One stream. It caches the last group of 64 elements, since loops walk along them. Each thread has its own.
+// One stream. It caches the last group of 64 elements, since loops read consecutive elements. Each thread has its own.
 class philox_stream {
  public:
   philox_stream(int64_t seed, uint32_t offset) : seed_((uint64_t)seed), offset_(offset) {}
 
-  // 32 random bits for each lane's element: `start` and the following ones, or every `step`-th.
+  // Return 32 random bits for each lane's element: elements `start`, `start` + 1, ..., or every `step`-th from `start`.
   RL_INLINE uint32_t words(scalar_lane, long start) {
     if (start >> 6 != group_) fill(start >> 6);
     return kept_[start & 63];
   }
   RL_INLINE vec<uint32_t> words(vector_lane lane, long start) {
     const int first = start & 63;
-    if (first > 64 - lanes) return words(lane, start, 1);  // some of them are in the next group
+    if (first > 64 - lanes) return words(lane, start, 1);  // some of the lanes are in the next group
     if (start >> 6 != group_) fill(start >> 6);
     return load_bytes<vec<uint32_t>>(kept_ + first);
   }

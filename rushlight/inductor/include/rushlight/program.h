@@ -1,4 +1,4 @@
-/* What structured programs need beside kernels: numbers that behave as TorchScript's, and lists. */
+/* Helpers of structured programs besides kernels: numbers that behave as TorchScript's, and lists. */
 #pragma once
 
 #include <math.h>
@@ -21,7 +21,7 @@ inline double neg(double a) { return -a; }
 inline int64_t absolute(int64_t a) { return a < 0 ? neg(a) : a; }
 inline double absolute(double a) { return fabs(a); }
 
-/* The divisor of ints is not 0: that is looked at before. Results round towards minus infinity. */
+/* Floor division and remainder, rounded towards minus infinity. For ints, the caller has checked that the divisor is not 0. */
 inline int64_t floordiv(int64_t a, int64_t b)
 {
     if (b == -1)
@@ -68,7 +68,7 @@ inline int64_t gcd(int64_t a, int64_t b)
     return (int64_t)one;
 }
 
-/* How often `range(low, high, step)` goes round; the step is not 0. */
+/* Return the number of iterations of `range(low, high, step)`; the step is not 0. */
 inline int64_t range_length(int64_t low, int64_t high, int64_t step)
 {
     if (step > 0)
@@ -80,7 +80,7 @@ inline int64_t range_length(int64_t low, int64_t high, int64_t step)
 struct list {
     int64_t length, capacity, width;
     char *data;
-    list *next; /* among those of the heap */
+    list *next; /* the next list of the heap */
 };
 
 /* The number of elements that memory can be asked for. */
@@ -89,7 +89,7 @@ inline int64_t max_length(int64_t width)
     return (INT64_MAX >> 8) / (width ? width : 1);
 }
 
-/* The lists of one run. They go when the run ends, however it ends. */
+/* Owns the lists of one run, and frees them when the run ends. */
 struct heap {
     list *first = nullptr;
     bool failed = false;
@@ -120,7 +120,7 @@ struct heap {
     }
 };
 
-/* Room for one more element at the end; null where there is no memory. */
+/* Append an element; return its address, or null if there is no memory. */
 inline char *append(list *self)
 {
     if (self->length >= self->capacity) {
@@ -134,14 +134,14 @@ inline char *append(list *self)
     return self->data + self->width * self->length++;
 }
 
-/* The index from the front, or -1 where there is no such element. */
+/* Return the index counted from the front, or -1 if it is out of range. */
 inline int64_t position(int64_t index, int64_t length)
 {
     const int64_t found = index < 0 ? index + length : index;
     return found < 0 || found >= length ? -1 : found;
 }
 
-/* `values * count`. */
+/* Return `self * count`, as in Python. */
 inline list *repeat(heap &memory, const list *self, int64_t count)
 {
     const int64_t times = count > 0 ? count : 0;
@@ -161,7 +161,7 @@ inline list *repeat(heap &memory, const list *self, int64_t count)
     return made;
 }
 
-/* `first + second`. */
+/* Return `first + second`. */
 inline list *joined(heap &memory, const list *first, const list *second)
 {
     list *made = memory.make(first->width, first->length + second->length);
@@ -173,7 +173,7 @@ inline list *joined(heap &memory, const list *first, const list *second)
     return made;
 }
 
-/* Room for one more element before that of an index, as Python counts; null where there is no memory. */
+/* Insert an element before `index`, as Python's list.insert does; return its address, or null if there is no memory. */
 inline char *insert(list *self, int64_t index)
 {
     const int64_t length = self->length, wanted = index < 0 ? index + length : index;
@@ -185,7 +185,7 @@ inline char *insert(list *self, int64_t index)
     return place;
 }
 
-/* Without the element at `place`. */
+/* Remove the element at `place`. */
 inline void close(list *self, char *place)
 {
     const char *end = self->data + self->length * self->width;
@@ -203,7 +203,7 @@ inline list *duplicate(heap &memory, const list *self)
     return made;
 }
 
-/* `self[start:end:step]` for a step above 0. */
+/* Return `self[start:end:step]` for a step above 0. */
 inline list *slice(heap &memory, const list *self, int64_t start, int64_t end, int64_t step)
 {
     const int64_t length = self->length;
@@ -219,7 +219,7 @@ inline list *slice(heap &memory, const list *self, int64_t start, int64_t end, i
     return made;
 }
 
-/* The ints below a number. */
+/* Return the list of the ints [0, end). */
 inline list *range(heap &memory, int64_t end)
 {
     list *made = memory.make(8, most<int64_t>(end, 0));
@@ -233,7 +233,7 @@ inline list *range(heap &memory, int64_t end)
 
 inline bool extend(list *self, const list *other)
 {
-    const int64_t count = other->length; /* they may be one */
+    const int64_t count = other->length; /* self and other may be the same list */
     for (int64_t i = 0; i < count; i++) {
         char *place = append(self);
         if (!place)
@@ -255,7 +255,7 @@ inline bool reverse(list *self)
     return true;
 }
 
-/* Whether numbers have an order: no NaN is among them, and there is one at all. */
+/* Whether the list can be sorted: it is not empty and has no NaN. */
 template <class T> inline bool is_ordered(const list *self)
 {
     const T *data = (const T *)self->data;
@@ -265,7 +265,7 @@ template <class T> inline bool is_ordered(const list *self)
     return self->length > 0;
 }
 
-/* Sort by merging; equal numbers keep their order. False where there is no order, or no memory. */
+/* Merge sort; equal numbers keep their order. Return false if there is a NaN, or no memory. */
 template <class T> inline bool sort(list *self, bool reverse)
 {
     const int64_t length = self->length;
@@ -296,7 +296,7 @@ template <class T> inline bool sort(list *self, bool reverse)
     return true;
 }
 
-/* Where a number is in a list: its index, or -1. */
+/* Return the index of an item, or -1. */
 template <class T> inline int64_t index(const list *self, T item)
 {
     for (int64_t i = 0; i < self->length; i++)
@@ -358,7 +358,7 @@ template <class T> inline bool equal(const list *first, const list *second)
     return true;
 }
 
-/* A list that came with the call: its length, then its elements; lists in lists, and tensors, by their addresses. */
+/* Build a list from a call's argument: its length, then its elements. Inner lists, and tensors, are given by their addresses. */
 inline list *received(heap &memory, int depth, int64_t width, bool by_address, const int64_t *cells)
 {
     list *made = memory.make(depth ? 8 : width, cells[0]);
@@ -382,7 +382,7 @@ inline list *received(heap &memory, int depth, int64_t width, bool by_address, c
     return made;
 }
 
-/* A list for the caller, in memory of its own: its length, then its elements; null where there is no memory. */
+/* Return a list to the caller in new memory: its length, then its elements. Null if there is no memory. */
 inline int64_t *returned(const list *self, int depth, int64_t width)
 {
     const int64_t bytes = depth ? 8 : width;

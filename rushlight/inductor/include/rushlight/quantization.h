@@ -1,4 +1,5 @@
-// Computes the scale and the zero point of a range of floats as bytes, by the arithmetic of ATen's `ChooseQuantizationParams`.
+// Choose the scale and the zero point that map a range of floats to bytes, by the arithmetic of ATen's
+// `ChooseQuantizationParams`.
 #pragma once
 
 #include <rushlight/elementwise.h>
@@ -14,7 +15,7 @@ struct float_range {
   }
 };
 
-// The minimum and maximum of `count` numbers and 0.
+// Return the minimum and maximum of `count` numbers and 0.
 inline float_range range_of(const float* x, long count) {
   const vector_lane lane;
   vec<float> low{}, high{};
@@ -30,8 +31,8 @@ inline float_range range_of(const float* x, long count) {
   return found;
 }
 
-// Maps a range that contains 0 to integers from 0 to `most`: 0 is represented exactly, by way of the end of the range with the
-// smaller error.
+// Map a range that contains 0 to integers from 0 to `most`. 0 is represented exactly: the zero point is computed from the end
+// of the range that has the smaller error.
 inline void choose_scale(float_range range, double most, float* scale_out, int32_t* zero_out) {
   constexpr double least = 6.1e-5, infinity = __builtin_inf();
   double low = range.low, high = range.high, scale = (high - low) / most;
@@ -51,7 +52,8 @@ inline void choose_scale(float_range range, double most, float* scale_out, int32
 
 constexpr long limits_scratch_bytes() { return 64; }
 
-// Called by all threads of a parallel region; scratch: limits_scratch_bytes() each.
+// Choose the scale and the zero point of `count` floats. Called by all threads of a parallel region; scratch:
+// limits_scratch_bytes() each.
 inline void choose_quantization(const float* x, float* scale, int32_t* zero, long count, long most, char* scratch) {
   constexpr long block = 4096;
   float_range found = {0, 0};

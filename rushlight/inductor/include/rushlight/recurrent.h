@@ -1,7 +1,8 @@
 // The steps of recurrent layers, float32: Elman's RNN (1990), Hochreiter and Schmidhuber's LSTM (1997), Cho et al.'s GRU (2014).
 //
-// Hidden units go by blocks of a panel's columns. A task takes one block and some sequences of the batch: it multiplies
-// with the panels of all gates, so that the new state follows from what is still in registers and the first-level cache.
+// Hidden units are divided into blocks of a panel's columns. A task takes one block and some sequences of the batch, and
+// multiplies with the panels of all gates, so that the new state is computed from sums that are still in registers and the
+// first-level cache.
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -9,11 +10,11 @@
 
 namespace rl {
 
-// A layer's pass through a sequence in one direction. All arrays are contiguous: gates [steps, batch, gates hidden], the
-// contribution of the input and of every bias that can be added in advance; panels of pack_gates; the state, and an LSTM's
-// cell, before the first step, [batch, hidden]; a GRU's bias of the state's contribution, [gates hidden]. Results: output
-// [steps, batch, hidden], an LSTM's last cell [batch, hidden], and, unless it is null, the workspace [steps, batch, saved
-// hidden] for the gradients.
+// A layer's pass through a sequence in one direction. All arrays are contiguous. Inputs: gates [steps, batch, gates hidden],
+// the contribution of the input and of all biases that can be added in advance; the panels of pack_gates; the state, and an
+// LSTM's cell, before the first step, [batch, hidden]; a GRU's bias of the state's contribution, [gates hidden]. Results:
+// output [steps, batch, hidden], an LSTM's last cell [batch, hidden], and, unless it is null, the workspace [steps, batch,
+// saved hidden] that the backward reads.
 struct recurrent_pass {
   long steps, batch, hidden;
   bool reverse;
@@ -21,13 +22,13 @@ struct recurrent_pass {
   float *output, *last_cell, *workspace;
 };
 
-// The pointers of a step to the data of some units of one sequence.
+// The pointers of one step to the data of a block of units of one sequence.
 struct unit_places {
   long hidden;
   const float *sums, *gates, *bias, *old_state, *old_cell;
   float *output, *cell, *saved;
 
-  // The sum of weights times states for a gate, without the contribution of the input.
+  // The recurrent weights times the state for a gate, without the contribution of the input.
   template <class Lane> RL_INLINE auto state_sum(Lane lane, long i, long gate) const {
     return lane.load(sums + gate * tile_rows * tile_columns + i);
   }
@@ -42,7 +43,7 @@ struct unit_places {
   }
 };
 
-// Kinds of layers: the number of gates, the number of workspace values of a unit, and the computation of a step.
+// The kinds of layers. `gates` is the number of gates, `saved` the number of workspace values of a unit; run() computes a step.
 
 template <bool Relu> struct rnn_step {
   static constexpr long gates = 1, saved = 0;
@@ -75,14 +76,15 @@ struct gru_step {
   }
 };
 
-// Blocks of hidden units, and the number of units in the block that begins with `first`.
+// The number of blocks of hidden units, and the number of units in the block that begins with unit `first`.
 constexpr long unit_blocks(long hidden) { return (hidden + tile_columns - 1) / tile_columns; }
 RL_INLINE long units_at(long hidden, long first) { return smallest(hidden - first, (long)tile_columns); }
 
-// Floats of pack_gates' panels.
+// Floats of the panels that pack_gates writes.
 constexpr long gate_panels_size(long gates, long hidden) { return unit_blocks(hidden) * gates * hidden * tile_columns; }
 
-// Packs the recurrent weights [gates hidden, hidden], by element strides, in panels: for each block the panels of its gates.
+// Pack the recurrent weights [gates hidden, hidden], read by element strides, in panels: for each block the panels of its
+// gates.
 void pack_gates(const float* weight, long row, long column, long gates, long hidden, float* panels);
 
 #ifndef RL_PREBUILT
@@ -94,7 +96,7 @@ RL_KERNEL void pack_gates(const float* weight, long row, long column, long gates
 }
 #endif  // RL_PREBUILT
 
-// One task of a step.
+// Compute one task of a step.
 template <class Kind>
 RL_INLINE void recurrent_task(const recurrent_pass& pass, const row_cut<float>& cut, long step, long task) {
   const long hidden = pass.hidden, block = task / cut.count, first = block * tile_columns, panel = hidden * tile_columns;
@@ -116,17 +118,17 @@ RL_INLINE void recurrent_task(const recurrent_pass& pass, const row_cut<float>& 
   }
 }
 
-// The operations of a step that outweigh the barrier at its end if threads share it. For few sequences, reading the weights
-// from the caches costs as much as the operations of four sequences.
-constexpr long shared_step = 100000;
+// Threads share a step if it has at least this many operations, which outweigh the barrier at its end. With few sequences,
+// reading the weights from the caches costs as much as the operations of four sequences.
+constexpr long min_shared_operations = 100000;
 
-// Whether threads share each step of so many passes, instead of taking a pass each.
+// Whether threads share each step of `count` passes, instead of taking one pass each.
 template <class Kind> RL_INLINE bool shares_steps(int count, long batch, long hidden) {
-  return count < thread_count() && 2 * Kind::gates * hidden * hidden * largest(batch, 4L) >= shared_step;
+  return count < thread_count() && 2 * Kind::gates * hidden * hidden * largest(batch, 4L) >= min_shared_operations;
 }
 
-// Runs all passes, which have the same sizes and are independent, at the same time. Called by all threads of a region; ends
-// with a barrier.
+// Run all passes concurrently; they have the same sizes and are independent. Called by all threads of a region; ends with a
+// barrier.
 template <class Kind> __attribute__((noinline)) void recurrent_steps(const recurrent_pass* passes, int count) {
   const long hidden = passes->hidden, batch = passes->batch, steps = passes->steps;
   const row_cut<float> cut(batch);
@@ -140,9 +142,9 @@ template <class Kind> __attribute__((noinline)) void recurrent_steps(const recur
       for (long task = 0; task < tasks; ++task) recurrent_task<Kind>(passes[at], cut, step, task);
 }
 
-RL_GIVEN(void recurrent_steps<rnn_step<false>>(const recurrent_pass*, int))
-RL_GIVEN(void recurrent_steps<rnn_step<true>>(const recurrent_pass*, int))
-RL_GIVEN(void recurrent_steps<lstm_step>(const recurrent_pass*, int))
-RL_GIVEN(void recurrent_steps<gru_step>(const recurrent_pass*, int))
+RL_EXTERN(void recurrent_steps<rnn_step<false>>(const recurrent_pass*, int))
+RL_EXTERN(void recurrent_steps<rnn_step<true>>(const recurrent_pass*, int))
+RL_EXTERN(void recurrent_steps<lstm_step>(const recurrent_pass*, int))
+RL_EXTERN(void recurrent_steps<gru_step>(const recurrent_pass*, int))
 
 }  // namespace rl

@@ -1,16 +1,17 @@
 // Backward of recurrent layers (recurrent.h): the gradients of the gates' inputs, of the first state and of the first cell. The
-// gradients of weights and inputs are products of these.
+// gradients of weights and inputs are matrix products of these.
 #pragma once
 
 #include <rushlight/recurrent.h>
 
 namespace rl {
 
-// The backward pass through a sequence in one direction. All arrays are contiguous: the gradients of output, last state and
-// last cell, each null if it is zero; panels of pack_b of the recurrent weights [gates hidden, hidden]; state and cell before
-// the first step; the forward pass's output and workspace. Results: into_gates [steps, batch, gates hidden], and for a GRU
-// into_hidden, the gradient of the state's contribution to the gates (others pass the same pointer twice); the gradient of the
-// first state, [batch, hidden]; carried [batch, hidden]: for an LSTM the gradient of the first cell, for a GRU scratch.
+// The backward pass through a sequence in one direction. All arrays are contiguous. Inputs: the gradients of output, last state
+// and last cell, each null if it is zero; pack_b's panels of the recurrent weights [gates hidden, hidden]; state and cell
+// before the first step; the forward pass's output and workspace. Results: into_gates [steps, batch, gates hidden]; for a GRU
+// into_hidden, the gradient of the state's contribution to the gates (others pass the same pointer twice); to_state [batch,
+// hidden], the gradient of the first state; carried [batch, hidden]: for an LSTM the gradient of the first cell, for a GRU
+// scratch.
 struct recurrent_back_pass {
   long steps, batch, hidden;
   bool reverse;
@@ -18,7 +19,7 @@ struct recurrent_back_pass {
   float *into_gates, *into_hidden, *to_state, *carried;
 };
 
-// The pointers of a backward step to the data of some units of one sequence, and to the gradients of its gates' inputs.
+// The pointers of a backward step to the data of a block of units of one sequence, and to the gradients of its gates' inputs.
 struct gradient_places {
   long hidden;
   const float *saved, *old_state, *old_cell, *output;
@@ -30,8 +31,8 @@ struct gradient_places {
   }
 };
 
-// Kinds of layers, backward. `run` gets the gradient of a step's output. `carries`: part of the state's gradient reaches the
-// previous step directly, not through the gates; `has_cell`: so does the cell's.
+// The kinds of layers, backward. run() takes the gradient of a step's output. `carries`: part of the state's gradient reaches
+// the previous step directly, not through the gates. `has_cell`: the cell's gradient does so too.
 
 template <bool Relu> struct rnn_back : rnn_step<Relu> {
   static constexpr bool carries = false, has_cell = false;
@@ -73,13 +74,13 @@ struct gru_back : gru_step {
   }
 };
 
-// Sets to[0..count) to from, or to zeros if that is null.
+// Copy `count` floats from `from` to `to`, or write zeros if `from` is null.
 RL_INLINE void copy_or_clear(float* to, const float* from, long count) {
   if (from) __builtin_memmove(to, from, count * sizeof(float));
   else __builtin_memset(to, 0, count * sizeof(float));
 }
 
-// One task of a step; step -1 computes the gradient of the first state.
+// Compute one task of a step; step -1 computes the gradient of the first state.
 template <class Kind>
 RL_INLINE void recurrent_back_task(const recurrent_back_pass& pass, const row_cut<float>& cut, long step, long task) {
   const long hidden = pass.hidden, depth = Kind::gates * hidden, block = task / cut.count, first = block * tile_columns;
@@ -119,7 +120,7 @@ RL_INLINE void recurrent_back_task(const recurrent_back_pass& pass, const row_cu
   }
 }
 
-// Runs all passes, with the conditions of recurrent_steps.
+// Run all passes, under the same conditions as recurrent_steps.
 template <class Kind> __attribute__((noinline)) void recurrent_back(const recurrent_back_pass* passes, int count) {
   const long hidden = passes->hidden, batch = passes->batch, steps = passes->steps;
   const row_cut<float> cut(batch);
@@ -133,9 +134,9 @@ template <class Kind> __attribute__((noinline)) void recurrent_back(const recurr
       for (long task = 0; task < tasks; ++task) recurrent_back_task<Kind>(passes[at], cut, step, task);
 }
 
-RL_GIVEN(void recurrent_back<rnn_back<false>>(const recurrent_back_pass*, int))
-RL_GIVEN(void recurrent_back<rnn_back<true>>(const recurrent_back_pass*, int))
-RL_GIVEN(void recurrent_back<lstm_back>(const recurrent_back_pass*, int))
-RL_GIVEN(void recurrent_back<gru_back>(const recurrent_back_pass*, int))
+RL_EXTERN(void recurrent_back<rnn_back<false>>(const recurrent_back_pass*, int))
+RL_EXTERN(void recurrent_back<rnn_back<true>>(const recurrent_back_pass*, int))
+RL_EXTERN(void recurrent_back<lstm_back>(const recurrent_back_pass*, int))
+RL_EXTERN(void recurrent_back<gru_back>(const recurrent_back_pass*, int))
 
 }  // namespace rl

@@ -1,20 +1,21 @@
 // Reduction accumulators.
 //
-// Along the lanes, rl::accumulator<Op, T> takes a row's vectors and its scalar rest and gives one scalar:
+// `rl::accumulator<Op, T>` reduces one row to a scalar: it takes the row's whole vectors and its scalar remainder.
 //
 //     rl::accumulator<rl::sum, float> total;
 //     rl::for_each(n, [&](auto lane, long i) { total.add(lane, lane.load(in + i)); });
 //     out[0] = total.finish();
 //
-// T is the type of computation (float for bfloat16). Op: sum, prod, max, min (both pass NaN on), any, all (T = bool).
-// rl::accumulator<rl::argmax, T> and argmin take the place in the row too, add(lane, value, i), and finish with that of
-// the first extremum, or of the first NaN. rl::welford<T> gives mean, m2 and count.
+// T is the type of computation (float for bfloat16). Op is sum, prod, max, min, any or all (T = bool); max and min propagate
+// NaN. rl::accumulator<rl::argmax, T> and argmin also take the element's index, add(lane, value, i), and finish() returns the
+// index of the first extremum, or of the first NaN. rl::welford<T> computes mean, m2 and count.
 //
-// Across the lanes, where every lane belongs to another result, rl::column_accumulator<Op, V> has add(v), with V = T or
-// vec<T> (decltype of a loaded value), and finish() gives a V. For argmax and argmin, add(v, r) takes the rows from 0 on.
+// `rl::column_accumulator<Op, V>` reduces many rows elementwise, so that every lane holds a separate result: add(v) takes a T
+// or a vec<T> (V is the decltype of a loaded value), and finish() returns a V. For argmax and argmin, call add(v, r) with r =
+// 0, 1, ...
 //
-// Sums of floats go through three levels of partial sums, so that no chain is longer than 128 additions until 2^18
-// elements, and the error grows like that of a pairwise sum.
+// Sums of floats use three levels of partial sums: no chain of additions is longer than 128 up to 2^18 elements, so the
+// rounding error grows as slowly as that of a pairwise sum.
 #pragma once
 
 #include <rushlight/elementwise.h>
@@ -58,8 +59,8 @@ struct all {
   template <class V> static RL_INLINE V combine(V a, V b) { return logical_and(a, b); }
 };
 
-// The lanes of v combined into one scalar: each round combines every lane with the one at its index xor `width`.
-template <class Op, class V> RL_INLINE element<V> across(V v) {
+// Combine the lanes of v into one scalar: each round combines every lane with the lane at its index xor `width`.
+template <class Op, class V> RL_INLINE element<V> reduce_lanes(V v) {
   using I = integers<V>;
   I index;
   RL_UNROLL for (int i = 0; i < lanes; ++i) index[i] = i;
@@ -69,7 +70,7 @@ template <class Op, class V> RL_INLINE element<V> across(V v) {
 
 // ---- across the lanes ----------------------------------------------------------------------------------------------
 
-// Two values take turns, so that one addition need not wait for the one before.
+// Two partial results take turns, so that consecutive operations do not depend on each other.
 template <class Op, class V> struct column_accumulator {
   V next = initial(), other = initial();
 
@@ -83,6 +84,7 @@ template <class Op, class V> struct column_accumulator {
   static RL_INLINE V initial() { return splat<V>(Op::template identity<element<V>>); }
 };
 
+// A sum in three levels: `next` and `other` of 128 values, `middle` of 128 such sums, and `top`.
 template <class V> struct cascade_sum {
   V next{}, other{}, middle{}, top{};
   uint32_t count = 0;
@@ -101,7 +103,8 @@ template <class V> struct cascade_sum {
       middle = V{};
     }
   }
-  // The same where several sums take turns: at most 128 times `put`, then `end_part`.
+  // put() and end_part() replace add() where the caller alternates between several sums: call put() at most 128 times, then
+  // end_part().
   RL_INLINE void put(V v) { next += v; }
   RL_INLINE void end_part() {
     middle += next;
@@ -116,7 +119,7 @@ template <class V> struct cascade_sum {
 template <> struct column_accumulator<sum, float> : cascade_sum<float> {};
 template <> struct column_accumulator<sum, vec<float>> : cascade_sum<vec<float>> {};
 
-// Masks are int32 lanes, whose identity for `all` is -1.
+// The accumulator of any and all. Masks are int32 lanes, 0 or -1, so the identity of `all` is -1.
 template <class Op> struct mask_accumulator {
   mask value = splat<mask>(-(int)Op::template identity<bool>);
   RL_INLINE void add(mask m) { value = Op::combine(value, m); }
@@ -133,7 +136,7 @@ template <class Op, class T> struct accumulator {
 
   RL_INLINE void add(vector_lane, vec<T> v) { whole.add(v); }
   RL_INLINE void add(scalar_lane, T v) { rest.add(v); }
-  RL_INLINE T finish() const { return Op::combine((T)across<Op>(whole.finish()), rest.finish()); }
+  RL_INLINE T finish() const { return Op::combine((T)reduce_lanes<Op>(whole.finish()), rest.finish()); }
 };
 
 // ---- extrema with their places -------------------------------------------------------------------------------------
@@ -147,14 +150,15 @@ struct argmin {
   template <class T> static constexpr T start = highest_value<T>();
 };
 
-// Whether a value takes the place of the best before it: a NaN beats every number, and nothing beats a NaN.
+// Test whether v replaces `best`: a NaN replaces every number, and nothing replaces a NaN.
 template <class Op, class V> RL_INLINE auto replaces(V v, V best) {
   if constexpr (is_floating<element<V>>)
     return logical_and(logical_or(Op::better(v, best), isnan(v)), logical_not(isnan(best)));
   else return Op::better(v, best);
 }
 
-// The extremum of values that come in the order of their places. Place is the type that places are counted in.
+// The index of the first extremum of values that are added in increasing order of index. Place is the integer type of the
+// index.
 template <class Op, class V, class Place> struct first_extremum {
   V best = splat<V>(Op::template start<element<V>>);
   like<V, Place> place{};
@@ -170,10 +174,11 @@ template <class V> struct column_accumulator<argmax, V> : first_extremum<argmax,
 template <class V> struct column_accumulator<argmin, V> : first_extremum<argmin, V, int64_t> {};
 
 template <class Op, class T> struct extremum {
-  first_extremum<Op, vec<T>, int32_t> whole;  // one per lane; places are those of the vectors' first lanes, counted from `base`
+  // one extremum per lane; a place is the index of the vector's first lane, minus `base`
+  first_extremum<Op, vec<T>, int32_t> whole;
   int64_t base = 0;
-  bool any = false;                // whether there was a whole vector
-  T best = Op::template start<T>;  // of the rest, with its place
+  bool any = false;  // whether a whole vector was added since `base` changed
+  T best = Op::template start<T>;  // the extremum of the scalar remainder and of earlier bases; `place` is its index
   int64_t place = INT64_MAX;
 
   RL_INLINE void add(vector_lane, vec<T> v, int64_t at) {

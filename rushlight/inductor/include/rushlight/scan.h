@@ -1,6 +1,6 @@
-// Running results, such as cumulative sums: rl::scan<Op, T, V> takes values of type V (T, or a vector whose lanes are separate
-// rows) one after the other, and returns the result so far. Sums and products of floats are kept in double precision, as in
-// torch on the CPU.
+// Running results such as cumulative sums: each call of rl::scan<Op, T, V>::add takes the next value and returns the result so
+// far. V is T, or a vector whose lanes are separate rows. Sums and products of floats are kept in double precision, as in torch
+// on the CPU.
 #pragma once
 
 #include <rushlight/math.h>
@@ -46,7 +46,7 @@ template <class Op, class V> struct wide_scan {
 template <class V> struct scan<sum, V> : wide_scan<sum, V> {};
 template <class V> struct scan<prod, V> : wide_scan<prod, V> {};
 
-// The last place of the extremum so far; once it is a NaN, only another NaN replaces it.
+// The index of the last extremum so far (of equal values, the later one). Once it is a NaN, only another NaN replaces it.
 template <class Op, class V> struct scan_place {
   using I = like<V, int64_t>;
   V best = splat<V>(Op::template start<element<V>>);

@@ -6,11 +6,11 @@
 
 namespace rl {
 
-constexpr long counted_items = 32;  // rows of at most so many elements are searched linearly
+constexpr long max_linear_items = 32;  // rows of at most this many elements are searched linearly
 
-// row[place] of each lane.
-template <class T> RL_INLINE compute<T> read_places(const T* row, int32_t place) { return scalar_lane{}.load(row + place); }
-template <class T> RL_INLINE vec<T> read_places(const T* row, vec<int32_t> place) {
+// Load row[place] for each lane.
+template <class T> RL_INLINE compute<T> gather_elements(const T* row, int32_t place) { return scalar_lane{}.load(row + place); }
+template <class T> RL_INLINE vec<T> gather_elements(const T* row, vec<int32_t> place) {
 #ifdef RL_GCC_AVX512
   if constexpr (same<T, float>) return __builtin_ia32_gathersiv16sf(vec<float>{}, row, place, -1, sizeof(T));
 #endif
@@ -19,21 +19,23 @@ template <class T> RL_INLINE vec<T> read_places(const T* row, vec<int32_t> place
   return vector_lane{}.load(block);
 }
 
-template <bool Right, class V> RL_INLINE auto comes_first(V item, V value) {
+// Test whether `item` sorts before the place where `value` would be inserted.
+template <bool Right, class V> RL_INLINE auto precedes_value(V item, V value) {
   const auto before = Right ? le(item, value) : lt(item, value);
   if constexpr (is_floating<element<V>>) return logical_or(before, isnan(value));
   else return before;
 }
 
-// Counts how many of `count` sorted elements, `step` apart, come before `value`: the smaller ones, and with Right also equal
-// ones. Every element comes before NaN; a NaN in the row comes before no number. Rows of 2^31 elements are left to eager.
+// Return how many of the `count` sorted elements, `step` apart, are smaller than `value`; with Right, smaller or equal. Every
+// element counts as smaller than a NaN `value`; a NaN in the row is never smaller than a number. If indices don't fit in 32
+// bits, *status becomes 1 and the caller falls back to the eager kernel.
 template <bool Right, class Lane, class T, class V>
 RL_INLINE like<V, int64_t> search(Lane lane, const T* row, long step, long count, V value, int* status) {
   using I = like<V, int32_t>;
   I place = splat<I>(0);
-  if (count <= counted_items) {
+  if (count <= max_linear_items) {
     for (long i = 0; i < count; ++i)
-      place = where(comes_first<Right>(lane.broadcast(scalar_lane{}.load(row + i * step)), value), (I)(place + 1), place);
+      place = where(precedes_value<Right>(lane.broadcast(scalar_lane{}.load(row + i * step)), value), (I)(place + 1), place);
     return convert_lanes<like<V, int64_t>>(place);
   }
   if (count > INT32_MAX / step) {
@@ -42,8 +44,8 @@ RL_INLINE like<V, int64_t> search(Lane lane, const T* row, long step, long count
   }
   for (int left = (int)count; left > 0;) {
     const int half = (left + 1) / 2;
-    const V middle = read_places(row, (I)((place + (half - 1)) * (int)step));
-    place = where(comes_first<Right>(middle, value), (I)(place + half), place);
+    const V middle = gather_elements(row, (I)((place + (half - 1)) * (int)step));
+    place = where(precedes_value<Right>(middle, value), (I)(place + half), place);
     left -= half;
   }
   return convert_lanes<like<V, int64_t>>(place);

@@ -1,5 +1,5 @@
-// What the threads of a parallel region know of one another: how far each has come with its run of a shared loop. Has a
-// namespace of its own, since it is the same for all sets of instructions that a library holds code for.
+// The shared state of the threads in a parallel region: how far each thread has come with its share of a work-sharing loop. It
+// has a namespace of its own because a library may hold code for several instruction sets, and all of them share this state.
 #pragma once
 
 #include <sched.h>
@@ -10,27 +10,28 @@
 
 namespace rl_team {
 
-// What is left of a thread's run of a loop: the loop's number << 32 | first piece << 16 | end. Of the first thread also how many
-// pieces of all loops so far are done.
-struct alignas(64) run_left {
+// The progress of one thread's share ("run") of a loop. `state` packs the loop's number << 32 | first remaining piece << 16 |
+// end. `done`, used only in the first thread's entry, counts the finished pieces of all loops so far.
+struct alignas(64) loop_progress {
   unsigned long long state = 0;
   alignas(64) unsigned long long done = 0;
 };
 
-constexpr int short_waits = 1 << 12;  // a waiting thread polls so often before it yields its core: about 0.1 ms
+constexpr int max_polls = 1 << 12;  // polls of a waiting thread before it yields its core: about 0.1 ms
 
+// Pause briefly between polls; after `max_polls` polls, yield the core.
 inline void wait_a_little(int looks) {
-  if (looks > short_waits) sched_yield();
+  if (looks > max_polls) sched_yield();
 #if defined(__x86_64__) || defined(__i386__)
   else __builtin_ia32_pause();
 #endif
 }
 
-// A thread in a parallel region, and where the runs of all its threads are, one for each. Hidden: every library of kernels
-// has its own.
+// A thread in a parallel region; `runs` has one entry for each thread. Hidden visibility: each library of kernels has its own
+// `current`.
 class __attribute__((visibility("hidden"))) team_member {
  public:
-  explicit team_member(run_left* runs, int index = 0, int count = 1) : index(index), count(count), runs(runs), outer(current) {
+  explicit team_member(loop_progress* runs, int index = 0, int count = 1) : index(index), count(count), runs(runs), outer(current) {
     current = this;
   }
   ~team_member() { current = outer; }
@@ -38,29 +39,30 @@ class __attribute__((visibility("hidden"))) team_member {
   team_member(const team_member&) = delete;
   team_member& operator=(const team_member&) = delete;
 
-  // The number of the loop of so many pieces that this thread comes to: the same in all threads, as they come to the same loops.
+  // Enter the next loop, which has `pieces` pieces, and return its number. All threads run the same loops, so they agree on the
+  // number.
   unsigned begin_loop(long pieces) {
     due += (unsigned long long)pieces;
     return ++loops;
   }
 
-  // The end of a loop of which this thread has done `pieces`: returns when all of them are done, by whomever.
+  // Leave a loop of which this thread has done `pieces`: wait until all pieces are done, by any thread.
   void end_loop(long pieces) const {
     unsigned long long* done = &runs[0].done;
     if (pieces) __atomic_fetch_add(done, (unsigned long long)pieces, __ATOMIC_RELEASE);
-    for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < due; looks += looks <= short_waits) wait_a_little(looks);
+    for (int looks = 0; __atomic_load_n(done, __ATOMIC_ACQUIRE) < due; looks += looks <= max_polls) wait_a_little(looks);
   }
 
-  // Barrier: returns when all threads have arrived.
+  // Barrier: wait until all threads have arrived.
   void meet() {
     if (count == 1) return;
     begin_loop(count);
     end_loop(1);
   }
 
-  // A piece of the run of `owner` in a loop, whose run has `size` pieces: from the front if it is the caller, else from the
-  // back; -1 if none is left. Whoever comes first begins the run, so that nobody waits for its owner. A thread that comes late
-  // finds runs of later loops.
+  // Take a piece of the share of thread `owner`, `size` pieces long, in a loop; return -1 if none is left. The owner itself
+  // (`own`) takes pieces from the front, other threads steal from the back. Whichever thread comes first starts the share, so
+  // nobody waits for its owner. A slow thread may find that `state` already belongs to a later loop; then it gets -1 too.
   long take(int owner, unsigned loop, long size, bool own) const {
     unsigned long long* state = &runs[owner].state;
     unsigned long long seen = __atomic_load_n(state, __ATOMIC_RELAXED);
@@ -79,17 +81,17 @@ class __attribute__((visibility("hidden"))) team_member {
   const int index, count;  // the index of this thread in its region, and the number of threads
 
  private:
-  run_left* const runs;
+  loop_progress* const runs;
   team_member* const outer;
   unsigned loops = 0;
-  unsigned long long due = 0;  // pieces of these loops
+  unsigned long long due = 0;  // the number of pieces in all loops entered so far
 };
 
 #if !defined(RL_DEPLOYED)
 
-// Runs body() in each of `threads` threads.
+// Run body() in each of `threads` threads.
 template <class F> inline void in_team(int threads, const F& body) {
-  run_left runs[threads];
+  loop_progress runs[threads];
 #pragma omp parallel num_threads(threads)
   {
     team_member member(runs);
@@ -99,7 +101,7 @@ template <class F> inline void in_team(int threads, const F& body) {
 #elif defined(_OPENMP)
 
 template <class F> inline void in_team(int threads, const F& body) {
-  run_left runs[threads];
+  loop_progress runs[threads];
   if (threads == 1) {
     team_member member(runs);
     body();
@@ -114,17 +116,17 @@ template <class F> inline void in_team(int threads, const F& body) {
 
 #else
 
-// Who brings further threads: `ready` says how many there may be, at most as many as asked for; `run` calls body(context, i) for
-// each i of [0, threads), side by side, and returns when all are done.
+// A provider of additional threads, implemented by the host. ready() returns how many threads it can supply, at most `threads`.
+// run() calls body(context, i) for each i of [0, threads) concurrently and returns when all calls are done.
 struct helpers {
   int (*ready)(helpers* self, int threads);
   void (*run)(helpers* self, int threads, void (*body)(void* context, int index), void* context);
-  inline static thread_local helpers* current = nullptr;  // of the handle whose code runs
+  inline static thread_local helpers* current = nullptr;  // that of the handle whose code runs
 };
 
 template <class F> inline void in_team(int threads, const F& body) {
   threads = threads > 1 && helpers::current ? helpers::current->ready(helpers::current, threads) : 1;
-  run_left runs[threads];
+  loop_progress runs[threads];
   if (threads == 1) {
     team_member member(runs);
     body();
@@ -132,7 +134,7 @@ template <class F> inline void in_team(int threads, const F& body) {
   }
   struct work {
     const F& body;
-    run_left* runs;
+    loop_progress* runs;
     int threads;
   } all{body, runs, threads};
   const auto one = [](void* context, int index) {

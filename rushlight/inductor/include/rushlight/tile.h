@@ -1,10 +1,10 @@
 // The register-tiled product that matrix products, attention and convolution share.
 //
-// B comes in panels (pack.h): NR = 2 vectors of columns, K rows, contiguous ([K][NR]), padded with zeros. A is anywhere in
-// memory, with a row and a column stride. A tile is `rows` x NR results held in registers over the whole loop over K. The tile
-// functions are independent of the epilogue, so that every product of a translation unit shares them; the epilogue is applied
-// afterwards, from a small buffer that is still in the first-level cache. Panels may be stored in fewer bits than they are
-// computed in (S: float, bfloat16, half or int8_t); A and the results are float.
+// B is packed in panels (pack.h) of NR = 2 vectors of columns and K rows, contiguous ([K][NR]) and padded with zeros. A may lie
+// anywhere in memory, with a row and a column stride. A tile is a block of `rows` x NR results that stay in registers for the
+// whole loop over K. The tile functions do not depend on the epilogue, so that all products of a translation unit share them;
+// the epilogue is applied afterwards, from a small buffer that is still in the first-level cache. Panels may be stored in fewer
+// bits than they are computed in (the storage type S is float, bfloat16, half or int8_t); A and the results are float.
 #pragma once
 
 #include <rushlight/pack.h>
@@ -18,13 +18,13 @@ constexpr int tile_rows = 12;  // 24 accumulators of 32 registers
 constexpr int tile_rows = 6;  // 12 accumulators of 16 registers
 #endif
 
-// What a tile brings into the second-level cache meanwhile, spread over its k: weights come from memory, and the first tile
-// that met a panel would wait for it.
+// A prefetch of `bytes` bytes into the second-level cache while a tile computes, spread over the tile's steps along K. Without
+// it, the first tile that uses the next panel of weights would wait for memory.
 struct read_ahead {
   const char* from = nullptr;
   long bytes = 0;
 
-  // The same, `bytes` being those of one of so many steps.
+  // Return a read_ahead that prefetches these bytes in `steps` calls of step().
   RL_INLINE read_ahead over(long steps) const { return {from, steps ? (bytes + steps - 1) / steps : 0}; }
   RL_INLINE void step() {
     for (long i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
@@ -32,20 +32,20 @@ struct read_ahead {
   }
 };
 
-// A core whose other hardware thread is busy too gives a tile half of the instructions a cycle that it can take. What counts
-// then is how many there are beside the multiplications, so that tiles do several k in a row, reach them by displacements,
-// and say where each value is in its register: what a compiler would move ahead of its use takes registers and costs copies.
+// If a core's other hardware thread is busy, a tile gets only half of the core's instruction slots. Then every instruction
+// besides the multiplications costs time. So tiles unroll several k, address them by constant displacements, and pin values to
+// registers with empty asm statements: the compiler would otherwise hoist loads, which spills registers and adds copies.
 #ifdef RL_WHOLE_REGISTERS
-#define RL_SUMS_NOW(sum, x, b0, b1) asm volatile("" : "+v"((sum)[0]), "+v"((sum)[1]) : "v"(x), "v"(b0), "v"(b1))
+#define RL_PIN_SUMS(sum, x, b0, b1) asm volatile("" : "+v"((sum)[0]), "+v"((sum)[1]) : "v"(x), "v"(b0), "v"(b1))
 #else
-#define RL_SUMS_NOW(sum, x, b0, b1) (void)0
+#define RL_PIN_SUMS(sum, x, b0, b1) (void)0
 #endif
-#define RL_ADDRESS_NOW(address) asm volatile("" : "+r"(address))
+#define RL_PIN_ADDRESS(address) asm volatile("" : "+r"(address))
 
-// Where the rows of A are, by a pointer for every third of each half, so that with one stride all are in reach of an address
-// of the processor; a compiler left to itself takes more strides than there are registers. K has unit stride.
+// The rows of A where K has unit stride. One pointer serves three rows (each half of the rows has its own), so that row stride
+// times 0, 1 or 2 can be part of an x86 address; left alone, compilers keep more strides than there are registers.
 template <int Rows, int Half = Rows> struct rows_along {
-  static constexpr int steps = 8;  // k in a row
+  static constexpr int steps = 8;  // values of k per loop iteration
   static constexpr int low = (Half + 2) / 3, count = low + (Rows - Half + 2) / 3;
   const float* at[count];
   long row;
@@ -54,7 +54,7 @@ template <int Rows, int Half = Rows> struct rows_along {
     RL_UNROLL for (int i = 0; i < count; ++i) at[i] = i < low ? first + 3 * i * row : second + 3 * (i - low) * row;
   }
   RL_INLINE float read(int r, int k) {
-    RL_ADDRESS_NOW(row);
+    RL_PIN_ADDRESS(row);
     return *(r < Half ? at[r / 3] + r % 3 * row + k : at[low + (r - Half) / 3] + (r - Half) % 3 * row + k);
   }
   RL_INLINE void next() {}
@@ -64,12 +64,12 @@ template <int Rows, int Half = Rows> struct rows_along {
   RL_INLINE void move(long by) {
     RL_UNROLL for (int i = 0; i < count; ++i) {
       at[i] += by;
-      RL_ADDRESS_NOW(at[i]);
+      RL_PIN_ADDRESS(at[i]);
     }
   }
 };
 
-// The same where K has another stride.
+// The rows of A where K has any stride.
 template <int Rows, int Half = Rows> struct rows_apart : rows_along<Rows, Half> {
   static constexpr int steps = 1;
   const long column;
@@ -81,7 +81,7 @@ template <int Rows, int Half = Rows> struct rows_apart : rows_along<Rows, Half> 
   RL_INLINE void advance(long) {}
 };
 
-// Rows side by side.
+// The rows of A where the rows are adjacent in memory (A is transposed).
 struct rows_across {
   static constexpr int steps = 8;
   const float* at;
@@ -90,12 +90,12 @@ struct rows_across {
   RL_INLINE float read(int r, int) const { return at[r]; }
   RL_INLINE void next() {
     at += column;
-    RL_ADDRESS_NOW(at);
+    RL_PIN_ADDRESS(at);
   }
   RL_INLINE void advance(long) {}
 };
 
-// The rows of a panel.
+// The rows of a panel of B.
 template <class S> struct panel_rows {
   const S* at;
 
@@ -104,7 +104,7 @@ template <class S> struct panel_rows {
   RL_INLINE void advance(long count_k) { at += count_k * tile_columns; }
 };
 
-// sum[r] += row r of A times a row of B, r < Rows, both `k` on from where A and B are.
+// sum[r] += (row r of A at k) * (row k of B) for r < Rows; k counts from the current positions of a and b.
 template <int Rows, class A, class B> RL_INLINE void add_product(vec<float> (&sum)[Rows][2], A& a, B& b, int k) {
   const auto* const at = b.read(k);
   const vec<float> b0 = load_float(vector_lane{}, at), b1 = load_float(vector_lane{}, at + lanes);
@@ -112,13 +112,13 @@ template <int Rows, class A, class B> RL_INLINE void add_product(vec<float> (&su
     const vec<float> x = splat<vec<float>>(a.read(r, k));
     sum[r][0] += x * b0;
     sum[r][1] += x * b1;
-    if constexpr (Rows >= 4) RL_SUMS_NOW(sum[r], x, b0, b1);
+    if constexpr (Rows >= 4) RL_PIN_SUMS(sum[r], x, b0, b1);
   }
   a.next();
   b.next();
 }
 
-// sum[r] += the sum over the next `depth` k of row r of A times row k of B, r < Rows. Advances B.
+// sum[r] += the sum over the next `depth` k of (row r of A at k) * (row k of B), r < Rows. Advances b.
 template <int Rows, class A, class B>
 RL_INLINE void add_products(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead = {}) {
   const long groups = depth / A::steps;
@@ -136,9 +136,9 @@ RL_INLINE void add_products(vec<float> (&sum)[Rows][2], A a, B& b, long depth, r
   }
 }
 
-// c[r][0..NR) =, or += when `accumulate`, sum[r].
+// Write sum[r] to c[r][0..NR), or add it if `accumulate`.
 template <int Rows> RL_INLINE void write_sums(vec<float> (&sum)[Rows][2], float* c, bool accumulate) {
-  if (accumulate) {  // only at the end, so that the parts of a long sum are added up separately first
+  if (accumulate) {  // added only at the end: the parts of a long sum are first summed separately
     RL_UNROLL for (int r = 0; r < Rows; ++r) {
       sum[r][0] += load_bytes<vec<float>>(c + r * tile_columns);
       sum[r][1] += load_bytes<vec<float>>(c + r * tile_columns + lanes);
@@ -150,9 +150,9 @@ template <int Rows> RL_INLINE void write_sums(vec<float> (&sum)[Rows][2], float*
   }
 }
 
-// Few rows are computed over several k at once; otherwise each sum would wait for the previous one.
+// add_products for few rows: several k are accumulated in separate sums, which are independent chains of additions.
 template <int Rows, class A, class B>
-RL_INLINE void add_few(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead) {
+RL_INLINE void add_products_of_few_rows(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_ahead ahead) {
   constexpr int steps = Rows >= 2 ? 2 : 4;
   vec<float> part[steps][Rows][2] = {};
   const long groups = depth / steps;
@@ -172,14 +172,14 @@ RL_INLINE void add_few(vec<float> (&sum)[Rows][2], A a, B& b, long depth, read_a
     }
 }
 
-// c[r][0..NR) (=, or += when `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows.
-// c has rows of NR floats.
+// Compute c[r][0..NR) = (or += if `accumulate`) the sum over k of a[r * a_row + k * a_column] * b[k][0..NR), r < Rows. Rows of
+// c have NR floats.
 template <int Rows, class S>
 __attribute__((noinline)) void tile(const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                                     bool accumulate, read_ahead ahead) {
   vec<float> sum[Rows][2] = {};
   panel_rows<S> panel = {b};
-  if constexpr (Rows < 4) add_few(sum, rows_apart<Rows>(a, a, a_row, a_column), panel, depth, ahead);
+  if constexpr (Rows < 4) add_products_of_few_rows(sum, rows_apart<Rows>(a, a, a_row, a_column), panel, depth, ahead);
   else if (a_column == 1) add_products(sum, rows_along<Rows>(a, a, a_row), panel, depth, ahead);
   else if (a_row == 1) add_products(sum, rows_across{a, a_column}, panel, depth, ahead);
   else add_products(sum, rows_apart<Rows>(a, a, a_row, a_column), panel, depth, ahead);
@@ -191,7 +191,7 @@ RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long 
   tile<Rows>(a, a_row, a_column, b, depth, c, accumulate, {});
 }
 
-// Calls use(rows, ...) for every number of rows that a tile can have.
+// Expand use(rows, ...) for every number of rows that a tile can have.
 #ifdef RL_TALL_TILES
 #define RL_EACH_TILE(use, ...)                                                                                          \
   use(1, __VA_ARGS__) use(2, __VA_ARGS__) use(3, __VA_ARGS__) use(4, __VA_ARGS__) use(5, __VA_ARGS__)                   \
@@ -202,10 +202,10 @@ RL_INLINE void tile(const float* a, long a_row, long a_column, const S* b, long 
   use(1, __VA_ARGS__) use(2, __VA_ARGS__) use(3, __VA_ARGS__) use(4, __VA_ARGS__) use(5, __VA_ARGS__) use(6, __VA_ARGS__)
 #endif
 
-#define RL_GIVEN_TILE(rows, S) \
-  RL_GIVEN(void tile<rows, S>(const float*, long, long, const S*, long, float*, bool, read_ahead))
-RL_EACH_TILE(RL_GIVEN_TILE, float) RL_EACH_TILE(RL_GIVEN_TILE, bfloat16) RL_EACH_TILE(RL_GIVEN_TILE, half)
-RL_EACH_TILE(RL_GIVEN_TILE, int8_t)
+#define RL_EXTERN_TILE(rows, S) \
+  RL_EXTERN(void tile<rows, S>(const float*, long, long, const S*, long, float*, bool, read_ahead))
+RL_EACH_TILE(RL_EXTERN_TILE, float) RL_EACH_TILE(RL_EXTERN_TILE, bfloat16) RL_EACH_TILE(RL_EXTERN_TILE, half)
+RL_EACH_TILE(RL_EXTERN_TILE, int8_t)
 
 // The rows [first, first + rows) of a product.
 struct row_block {
@@ -213,15 +213,15 @@ struct row_block {
   int rows;
 };
 
-// Cuts rows into blocks of nearly equal size, at most `most` (128 = 7 x 12 + 4 x 11), the larger ones first: `count` blocks, of
-// which `large_count` have `large` rows and the others one less. If cut for several `shares`, the same number of blocks covers
-// each of these equal parts of the rows.
+// A partition of rows into blocks of nearly equal size, at most `max_size` (128 = 7 x 12 + 4 x 11), the larger ones first.
+// There are `count` blocks: `large_count` blocks have `large` rows, the others one less. With several `shares`, the rows are
+// first divided into that many nearly equal parts, each of which is then cut into the same number of blocks.
 struct row_blocks {
   long rows, shares, count, large_count;
   int large;
 
-  RL_INLINE explicit row_blocks(long rows, int most = tile_rows, long shares = 1) : rows(rows), shares(shares) {
-    const long longest = (rows + shares - 1) / shares, blocks = (longest + most - 1) / most;
+  RL_INLINE explicit row_blocks(long rows, int max_size = tile_rows, long shares = 1) : rows(rows), shares(shares) {
+    const long longest = (rows + shares - 1) / shares, blocks = (longest + max_size - 1) / max_size;
     count = blocks * shares;
     large = (int)(blocks ? (longest + blocks - 1) / blocks : 1);
     large_count = rows - count * (large - 1);
@@ -235,8 +235,8 @@ struct row_blocks {
     block.first += begin;
     return block;
   }
-  // Returns the block that contains a row, if there is one share.
-  RL_INLINE long having(long row) const {
+  // Return the index of the block that contains a row. Only for one share.
+  RL_INLINE long block_of_row(long row) const {
     return row < large_count * large ? row / large : (row - large_count) / (large - 1);
   }
 
@@ -246,16 +246,16 @@ struct row_blocks {
   }
 };
 
-// Calculates one block of rows, of as many as it is for.
+// A tile function for a fixed number of rows.
 template <class S> using tile_function = void (*)(const float*, long, long, const S*, long, float*, bool, read_ahead);
 
-// The same with the tile functions for the blocks. The table has hidden visibility, so that every library has its own.
+// Row blocks with the tile functions that compute them. Hidden visibility: every library has its own table of functions.
 template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_blocks {
   tile_function<S> large_tile, small_tile;
 
   explicit row_cut(long rows, long shares = 1);
 
-  // a is the start of the matrix.
+  // Compute one block; a is the start of the whole matrix.
   RL_INLINE void run(row_block block, const float* a, long a_row, long a_column, const S* b, long depth, float* c,
                      bool accumulate, read_ahead ahead) const {
     const tile_function<S> tile = block.rows == large ? large_tile : small_tile;
@@ -267,9 +267,9 @@ template <class S> struct __attribute__((visibility("hidden"))) row_cut : row_bl
   }
 
  protected:
-  // Blocks of at most `most` rows; tiles[i] computes i + 1 rows.
-  RL_INLINE row_cut(long rows, int most, const tile_function<S>* tiles)
-      : row_blocks(rows, most), large_tile(tiles[large - 1]), small_tile(tiles[small() - 1]) {}
+  // For blocks of at most `max_size` rows; tiles[i] computes i + 1 rows.
+  RL_INLINE row_cut(long rows, int max_size, const tile_function<S>* tiles)
+      : row_blocks(rows, max_size), large_tile(tiles[large - 1]), small_tile(tiles[small() - 1]) {}
 };
 
 #define RL_TILE_ADDRESS(rows, S) tile<rows, S>,
@@ -279,7 +279,7 @@ template <class S> row_cut<S>::row_cut(long rows, long shares) : row_blocks(rows
   large_tile = tiles[large - 1];
   small_tile = tiles[small() - 1];
 }
-RL_GIVEN(row_cut<float>::row_cut(long, long)) RL_GIVEN(row_cut<bfloat16>::row_cut(long, long))
-RL_GIVEN(row_cut<half>::row_cut(long, long)) RL_GIVEN(row_cut<int8_t>::row_cut(long, long))
+RL_EXTERN(row_cut<float>::row_cut(long, long)) RL_EXTERN(row_cut<bfloat16>::row_cut(long, long))
+RL_EXTERN(row_cut<half>::row_cut(long, long)) RL_EXTERN(row_cut<int8_t>::row_cut(long, long))
 
 }  // namespace rl

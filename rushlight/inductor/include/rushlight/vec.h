@@ -1,17 +1,18 @@
-// Vectors, lanes, storage types and conversions: the ground that generated kernels stand on.
+// Vectors, lanes, storage types and conversions: the base of all generated kernels.
 //
-// rl::vec<T> is a GNU vector of rl::lanes elements, the same count for every T, so that one loop step covers the same
-// elements whatever their types (vec<double> simply takes two registers where vec<float> takes one). Booleans are masks
-// in vectors (int32 lanes, 0 or -1) and `bool` in scalars. bfloat16 and half are storage only: they load as float.
+// rl::vec<T> is a GNU vector of rl::lanes elements, the same number for every T, so that one loop step covers the same elements
+// whatever their types (vec<double> takes two registers where vec<float> takes one). A bool is a mask in vectors (int32 lanes,
+// 0 or -1) and `bool` in scalars. bfloat16 and half are storage types only: they load as float.
 //
-// A kernel body is written once, as a generic lambda over a *lane tag*, and serves whole vectors and the scalar rest:
+// A kernel body is written once, as a generic lambda over a *lane tag*, and runs on whole vectors and on the scalar remainder:
 //
 //     rl::for_each(n, [&](auto lane, long i) { lane.store(out + i, rl::exp(lane.load(in + i))); });
 //
 // Both tags, rl::vector_lane and rl::scalar_lane, have
 //     load(p)  load_strided(p, stride)  load_reversed(p)  gather(p, index)  broadcast(x)  index(start)  index(start, step)
-//     load_at(i, place)  where place(i) is a pointer
-//     store(p, v)  store_strided(p, stride, v)  stream(p, v)  to floats, past the caches
+//     load_at(i, place)  loads from the pointers place(i), place(i + 1), ...
+//     store(p, v)  store_strided(p, stride, v)
+//     stream(p, v)  stores floats past the caches
 // where v is vec<T> or T, indices are int64 lanes, and a loaded bool is a mask. rl::cast<To, From>(v) converts.
 //
 // <cmath> costs 0.15 s to parse, so these headers call __builtin_ functions instead and include nothing heavy.
@@ -22,7 +23,7 @@
 #ifdef __GNUC__
 #pragma GCC diagnostic ignored "-Wpsabi"  // vectors cross only inlined calls, so their calling convention is moot
 #ifndef __clang__
-#pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"  // counts that no array could have
+#pragma GCC diagnostic ignored "-Waggressive-loop-optimizations"  // GCC warns of loop counts that no array could have
 #endif
 #endif
 
@@ -32,23 +33,24 @@
 #define RL_ROLLED _Pragma("clang loop unroll(disable)")
 #else
 #define RL_UNROLL _Pragma("GCC unroll 64")
-#define RL_ROLLED _Pragma("GCC unroll 1")  // for a loop that an unrolled one inside, having vanished, would unroll
+// for an outer loop: once an inner RL_UNROLL loop is gone, GCC would apply its count here
+#define RL_ROLLED _Pragma("GCC unroll 1")
 #endif
 
-// Kernels that are the same for every graph are compiled when Rushlight is built (csrc/prebuilt). Code that will be linked
-// with them, with RL_PREBUILT, only sees their declarations: RL_GIVEN lists templates of which that is so, and `#ifndef
-// RL_PREBUILT` surrounds other functions.
+// Kernels that do not depend on the graph are compiled when Rushlight is built (csrc/prebuilt). Code that is linked with them
+// defines RL_PREBUILT and sees only their declarations: RL_EXTERN declares a template instance as extern, and `#ifndef
+// RL_PREBUILT` surrounds other definitions.
 #ifdef RL_PREBUILT
-#define RL_GIVEN(...) extern template __VA_ARGS__;
+#define RL_EXTERN(...) extern template __VA_ARGS__;
 #else
-#define RL_GIVEN(...)
+#define RL_EXTERN(...)
 #endif
 #define RL_KERNEL __attribute__((noinline)) inline
-// For long lists of calls, on which optimizations would be lost.
+// Marks a function that is only a long list of calls: optimizing it would cost compile time for nothing.
 #ifdef __clang__
-#define RL_CALLS
+#define RL_UNOPTIMIZED
 #else
-#define RL_CALLS __attribute__((optimize("O0")))
+#define RL_UNOPTIMIZED __attribute__((optimize("O0")))
 #endif
 
 #ifndef RL_LANES
@@ -93,7 +95,7 @@ template <> struct vector_of<half> : vector_of<float> {};
 template <class T> using vec = typename vector_of<T>::type;
 using mask = vec<bool>;
 
-// Facts about a value type V, scalar or vector: its element, and the integer and mask types of the same shape.
+// Properties of a value type V, scalar or vector: its element type, and the type of the same shape with other elements.
 template <class V> struct shape_of {
   static constexpr bool vector = false;
   using element = V;
@@ -109,7 +111,7 @@ RL_SHAPE(float) RL_SHAPE(double) RL_SHAPE(int8_t) RL_SHAPE(int16_t) RL_SHAPE(int
 RL_SHAPE(uint8_t) RL_SHAPE(uint16_t) RL_SHAPE(uint32_t)
 #undef RL_SHAPE
 template <class V> using element = typename shape_of<V>::element;
-template <class V, class T> using like = typename shape_of<V>::template with<T>;  // V's shape, T's elements
+template <class V, class T> using like = typename shape_of<V>::template with<T>;  // the shape of V with elements of type T
 template <class V> constexpr bool is_vector = shape_of<V>::vector;
 
 template <int Bytes> struct integer_of;
@@ -117,16 +119,17 @@ template <> struct integer_of<1> { using type = int8_t; };
 template <> struct integer_of<2> { using type = int16_t; };
 template <> struct integer_of<4> { using type = int32_t; };
 template <> struct integer_of<8> { using type = int64_t; };
-template <class V> using integers = like<V, typename integer_of<sizeof(element<V>)>::type>;  // of V's shape and width
+// signed integers in V's shape and width
+template <class V> using integers = like<V, typename integer_of<sizeof(element<V>)>::type>;
 
-// The same without sign: sums, products and shifts whose upper bits are lost are defined.
+// Unsigned integers in V's shape and width: overflow in sums, products and shifts is defined.
 template <int Bytes> struct unsigned_of;
 template <> struct unsigned_of<1> { using type = uint8_t; };
 template <> struct unsigned_of<2> { using type = uint16_t; };
 template <> struct unsigned_of<4> { using type = uint32_t; };
 template <> struct unsigned_of<8> { using type = uint64_t; };
 template <class V> using wrapping = like<V, typename unsigned_of<sizeof(element<V>)>::type>;
-template <class I> RL_INLINE I shifted_up(I bits, int count) { return (I)((wrapping<I>)bits << count); }
+template <class I> RL_INLINE I shift_up(I bits, int count) { return (I)((wrapping<I>)bits << count); }
 
 template <class T> constexpr bool is_floating = (T)0.5 != (T)0;
 template <> inline constexpr bool is_floating<bool> = false;
@@ -147,7 +150,7 @@ template <class V, class T> RL_INLINE V load_bytes(const T* p) {
   return v;
 }
 
-// Returns `x` in every lane of V; for a scalar V, x itself.
+// Return `x` in every lane of V; for a scalar V, x itself.
 template <class V, class T> RL_INLINE V splat(T x) {
   if constexpr (is_vector<V>) return (element<V>)x - V{};  // minus, because -0 + 0 would be 0
   else return (V)x;
@@ -155,7 +158,7 @@ template <class V, class T> RL_INLINE V splat(T x) {
 
 // ---- conversions ---------------------------------------------------------------------------------------------------
 
-// Vectors of two registers are converted by halves: compilers otherwise split them into single lanes.
+// Vectors of two registers are converted half by half: compilers otherwise convert lane by lane.
 template <class V> constexpr bool is_wide = is_vector<V> && sizeof(element<V>) == 8;
 template <class T> struct half_of { typedef T type __attribute__((vector_size(lanes / 2 * sizeof(T)))); };
 template <class V> struct halves {
@@ -164,7 +167,7 @@ template <class V> struct halves {
   RL_INLINE V whole() const { return load_bytes<V>(part); }
 };
 
-// Joins two halves of a vector of 32-bit elements; intrinsics keep it in a register where they exist.
+// Join two halves of a vector of 32-bit elements; intrinsics keep it in a register where they exist.
 using half_mask = half_of<int32_t>::type;
 RL_INLINE mask join(half_mask low, half_mask high) {
 #if __has_builtin(__builtin_shufflevector) && RL_LANES == 16
@@ -177,7 +180,7 @@ RL_INLINE mask join(half_mask low, half_mask high) {
 #endif
 }
 
-// The lowest bytes of lanes of 32 bits, in shuffles: compilers turn the conversion into steps per lane.
+// Convert 32-bit lanes to their lowest bytes with shuffles: compilers turn __builtin_convertvector into one step per lane.
 template <class To, class From> RL_INLINE To lowest_bytes(From v) {
 #ifdef RL_GCC_AVX512
   using wide = int __attribute__((vector_size(4 * lanes)));
@@ -194,7 +197,7 @@ template <class To, class From> RL_INLINE To lowest_bytes(From v) {
 #endif
 }
 
-// Bytes widen by way of int32: compilers turn the direct conversions into one step per lane.
+// Convert lanes as a C cast would. Bytes widen by way of int32: compilers turn the direct conversions into one step per lane.
 template <class To, class From> RL_INLINE To convert_lanes(From v) {
   if constexpr (same<To, From>) {
     return v;
@@ -227,7 +230,7 @@ template <class To, class From> RL_INLINE To convert_lanes(From v) {
   }
 }
 
-// Returns the lanes of v in the order of `pick`, a vector of integers as wide as V's elements.
+// Return lane pick[i] of v as lane i; the elements of `pick` are integers as wide as V's.
 template <class V, class I> RL_INLINE V permute(V v, I pick) {
 #ifdef __clang__
   V out;
@@ -238,7 +241,7 @@ template <class V, class I> RL_INLINE V permute(V v, I pick) {
 #endif
 }
 
-// Converts any comparison result to a mask: bool stays bool, lanes of any width become int32 lanes.
+// Convert any comparison result to a mask: bool stays bool, lanes of any width become int32 lanes.
 RL_INLINE bool to_mask(bool m) { return m; }
 template <class M> RL_INLINE mask to_mask(M m) { return convert_lanes<mask>(m); }
 
@@ -253,7 +256,7 @@ template <class V, class F> RL_INLINE auto compare(V a, V b, const F& f) {
   }
 }
 
-// Selects a where m holds, b elsewhere.
+// Return a where m holds, b elsewhere.
 template <class V> RL_INLINE V choose(mask m, V a, V b) {
   if constexpr (is_wide<V>) {
     using I = typename half_of<int64_t>::type;
@@ -267,7 +270,7 @@ template <class V> RL_INLINE V choose(mask m, V a, V b) {
   }
 }
 
-// Whether any bit of a vector is set.
+// Test whether any bit of a vector is set.
 template <class M> RL_INLINE bool any_bit(M m) {
   typedef int64_t pair __attribute__((vector_size(16)));
   pair parts[(sizeof(M) + 15) / 16] = {};
@@ -277,7 +280,8 @@ template <class M> RL_INLINE bool any_bit(M m) {
   return (found[0] | found[1]) != 0;
 }
 
-// bfloat16 and half as integers of 32 bits (in a scalar or a vector), from and to float. Rounding is to nearest even.
+// bfloat16 and half are held as 32-bit integers (a scalar or a vector) and converted to and from float. Rounding is to nearest
+// even.
 template <class I> RL_INLINE auto bfloat16_to_float(I bits) { return bitcast<like<I, float>>(bits << 16); }
 
 template <class V> RL_INLINE auto float_to_bfloat16(V v) {
@@ -290,7 +294,7 @@ template <class V> RL_INLINE auto float_to_bfloat16(V v) {
 template <class I> RL_INLINE auto half_to_float(I bits) {
   using V = like<I, float>;
   I magnitude = bits & 0x7fff;
-  // Reading the shifted bits as a float is 2^112 too small, also for subnormal halves, where the product normalizes.
+  // Read as a float, the shifted bits are too small by a factor of 2^112. The product also normalizes subnormal halves.
   I finite = bitcast<I>(bitcast<V>(magnitude << 13) * 0x1p112f);
   I special = (magnitude << 13) | 0x7f800000;
   return bitcast<V>((magnitude >= 0x7c00 ? special : finite) | ((bits & 0x8000) << 16));
@@ -303,14 +307,14 @@ template <class V> RL_INLINE auto float_to_half(V v) {
   I sign = (bits >> 16) & 0x8000;
   I special = magnitude > 0x7f800000 ? splat<I>(0x7e00) : splat<I>(0x7c00);
   I normal = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-  // Adding 0.5 puts the last bit of a subnormal half at the last bit of the float: the addition itself rounds.
+  // Adding 0.5 aligns the last bit of a subnormal half with the last bit of the float, so the addition rounds.
   I subnormal = bitcast<I>(bitcast<V>(magnitude) + 0.5f) - 0x3f000000;
   I finite = magnitude < 0x38800000 ? subnormal : normal;
   return (magnitude >= 0x47800000 ? special : finite) | sign;
 }
 
-// Hides v from the optimizer, which would fold conversions of NaN and of out-of-range values to other numbers than the
-// processor returns.
+// Hide v from the optimizer, which would fold conversions of NaN and of out-of-range values to other numbers than the processor
+// returns.
 template <class V> RL_INLINE V opaque(V v) {
 #ifdef __x86_64__
   if constexpr (!is_vector<V>) {
@@ -332,16 +336,16 @@ template <class V> RL_INLINE V opaque(V v) {
   return v;
 }
 
-// Converts floats to integers. Compilers would simplify a conversion and its reverse to a rounding, which keeps NaN and
-// out-of-range values.
+// Convert floats to integers. The asm hides the result: compilers would simplify a conversion and its inverse to a rounding,
+// and then NaN and out-of-range values would stay as they are.
 template <class R, class V> RL_INLINE R to_integers(V v) {
   R whole = convert_lanes<R>(opaque(v));
   if constexpr (!is_vector<V>) asm("" : "+r"(whole));
-  else if constexpr (sizeof(element<R>) == 8) asm("" : "+m"(whole));  // which are converted one by one
+  else if constexpr (sizeof(element<R>) == 8) asm("" : "+m"(whole));  // 64-bit lanes are converted one by one, in memory
   return whole;
 }
 
-// Converts a loaded value of type From to type To, as a C cast would; float to small integers goes through int32.
+// Convert a loaded value of type From to type To, as a C cast would; float to small integers goes through int32.
 // To = bfloat16 or half rounds through that type and gives the float back. From = bool takes a mask.
 template <class To, class From, class V> RL_INLINE auto cast(V v) {
   using R = like<V, compute<To>>;
@@ -446,8 +450,8 @@ struct vector_lane {
     store(block, v);
     RL_UNROLL for (int i = 0; i < lanes; ++i) p[i * stride] = block[i];
   }
-  // A store that bypasses the caches, for results too large to stay there. Loops write all of a line at once, and end with
-  // finish_streams(). Addresses within a vector are stored to normally.
+  // Store past the caches, for results too large to stay there. A loop should write whole cache lines and end with
+  // finish_streams(). If p is not aligned to a vector, this is a normal store.
   RL_INLINE void stream(float* p, vec<float> v) const {
     if ((uintptr_t)p % sizeof v != 0) return store(p, v);
 #if defined(__clang__)
@@ -488,15 +492,15 @@ struct vector_lane {
   template <class T, class V> static RL_INLINE void put(T* p, V v) { __builtin_memcpy(p, &v, sizeof v); }
 };
 
-// Makes this thread's streamed stores visible, before it reports that it is done.
+// Make this thread's streamed stores visible to other threads. Call it before the thread reports that it is done.
 RL_INLINE void finish_streams() {
 #ifdef __SSE__
   __builtin_ia32_sfence();
 #endif
 }
 
-// Calls f(vector_lane, i) for whole vectors and f(scalar_lane, i) for the rest of 0..n. A constant n costs no branch,
-// and no scalar code when it is a multiple of the lane count.
+// Call f(vector_lane, i) for whole vectors and f(scalar_lane, i) for the remainder of [0, n). If n is a constant, this costs no
+// branch, and no scalar code when n is a multiple of the lane count.
 template <class F> RL_INLINE void for_each(long n, const F& f) {
   const long whole = n - n % lanes;
   for (long i = 0; i < whole; i += lanes) f(vector_lane{}, i);

@@ -1,17 +1,17 @@
-// Convolution over volumes (images with a depth), fp32, row-major [N, C, D, H, W], and the gradient of its input. Lanes go
-// along the positions of a row: it is for few output channels, which would fill vectors of channels badly. It is the product of
-// tile.h with the right operand read in place.
+// Convolution over volumes (images with a depth), fp32, row-major [N, C, D, H, W], and the gradient of its input. A vector
+// holds adjacent positions of a row, not channels: these kernels are for few output channels, which would leave vectors of
+// channels partly empty. The computation is the tile product of tile.h with the right operand read in place.
 //
-// Volumes first get their border of zeros. If windows step by more than one, each volume is split into phases: the elements
-// whose coordinates have the same remainder by the step. Then the values that one tap of the kernel reads at adjacent positions
-// are contiguous, so a tile needs only the offset of each tap of each channel. Vectors of positions run over whole padded rows;
-// results beyond a row's end are computed and dropped.
+// Volumes are first padded with zeros. If windows have a stride above one, each volume is also split into phases: the elements
+// whose coordinates have the same remainder modulo the stride. Then the values that one tap of the kernel reads at adjacent
+// positions are contiguous, and a tile needs only one offset for each tap of each channel. Vectors of positions run over whole
+// padded rows; results beyond a row's end are computed and dropped.
 //
-// The gradient of the input (a transposed convolution) uses the same passes: elements whose coordinates have the same remainder
-// by the step read the same taps of the results' gradient, so each such phase is one pass, and phases along a row are
-// interleaved.
+// The gradient of the input (a transposed convolution) uses the same code: input elements whose coordinates have the same
+// remainder modulo the stride read the same taps of the output's gradient, so each such phase is one pass. The phases along a
+// row are computed together, and their results interleaved.
 //
-// Rows of the epilogue (epilogue.h) are image * outputs + output, its columns are elements of a volume.
+// Rows of the epilogue (epilogue.h) are image * outputs + output; its columns are the elements of a volume.
 #pragma once
 
 #include <rushlight/epilogue.h>
@@ -19,22 +19,22 @@
 
 namespace rl {
 
-// x [N, C, D, H, W] and weight [O, C / groups, kd, kh, kw], both contiguous. scratch: volume_scratch_bytes, aligned to 64.
+// x [N, C, D, H, W] and weight [O, C / groups, kd, kh, kw], both contiguous. scratch has volume_scratch_bytes, aligned to 64.
 // Called by all threads of a parallel region; ends with a barrier.
 void convolve_volumes(const float* x, const float* weight, const volume_shape& s, void* scratch, epilogue emit);
 
-// The same for the results' gradient [N, O, ...]; packed: pack_volume_gradient's. Strides along a row are at most
-// most_interleaved.
+// Compute the gradient of the input from that of the output, [N, O, ...]. `packed` comes from pack_volume_gradient. The stride
+// along a row is at most max_interleaved_phases.
 void volume_input_gradient(const float* grad, const float* packed, const volume_shape& s, void* scratch, epilogue emit);
 
-// Packs the weight [O, C / groups, taps] as [phases][C][O / groups][taps of the phase]. Called by all threads of a region, or
-// by one.
+// Pack the weight [O, C / groups, taps] as [phases][C][O / groups][taps of the phase]. Called by all threads of a region, or by
+// one thread outside.
 void pack_volume_gradient(const float* weight, const volume_shape& s, float* packed);
 
 #ifndef RL_PREBUILT
 // ---- passes --------------------------------------------------------------------------------------------------------
 
-// A thread's table of offsets; it is filled at the thread's first task: see parallel.h.
+// The offsets of all taps, one table for each thread. find() fills it at the thread's first task; see parallel.h.
 struct volume_offsets {
   const volume_shape& s;
   long* at;
@@ -43,20 +43,21 @@ struct volume_offsets {
   void find(const padded_volumes& v);
 };
 
-// The taps that the results of one phase along a row read: weights [groups * outputs][depth], and offsets for k < depth.
+// The taps that one phase along a row reads: weights [groups * outputs][depth], and offsets[k] for k < depth.
 struct volume_taps {
   const float* weight;
   const long* offsets;
   long depth;
 };
 
-// The positions of one dimension among the results: `count` positions, the first at `first`, `step` apart.
+// A range of positions in one dimension of the results: `count` positions, the first at `first`, `step` apart. `size` is the
+// dimension's size.
 struct volume_results {
   long first, step, count, size;
 };
 
-// Positions along depth, height and width that read the same taps, but for the phases along the width, which are interleaved:
-// position q of the width is `phases` results from q * phases + width.first on, of which some may lie outside.
+// The work on one phase in depth and height, and on all `phases` along the width: taps[p] are those of phase p. Result element
+// q * phases + p + width.first of a row is position q of phase p; some may lie outside the row.
 struct volume_pass {
   long groups, inputs, outputs;  // channels of a group
   volume_results depth, height, width;
@@ -64,9 +65,10 @@ struct volume_pass {
   const volume_taps* taps;
 };
 
-// Positions go by vectors. Where rows are whole vectors, each begins at one of a row; else they run on over whole padded rows.
+// A partition of a layer's positions into vectors. If rows are long enough, each row is cut into vectors of its own; otherwise
+// vectors run on over whole padded rows.
 struct position_vectors {
-  long width, columns, in_row, count, last;  // in_row: 0 where vectors run on
+  long width, columns, in_row, count, last;  // in_row: the vectors of a row; 0 if vectors run on over rows
 
   RL_INLINE position_vectors(const volume_pass& p, long width) : width(width), columns(p.width.count), in_row(0) {
     const long rows = p.height.count, all = (rows - 1) * width + columns, apart = (columns + lanes - 1) / lanes;
@@ -74,7 +76,7 @@ struct position_vectors {
     if (columns >= lanes && rows * apart <= count) in_row = apart, count = rows * apart;
   }
 
-  // The first position of vector i; the last ones overlap those before.
+  // Return the first position of vector i. The last vectors overlap the ones before instead of ending outside.
   RL_INLINE long at(long i) const {
     i = smallest(i, count - 1);
     if (in_row) return i / in_row * width + smallest(i % in_row * lanes, columns - lanes);
@@ -82,7 +84,7 @@ struct position_vectors {
   }
 };
 
-// Row k of B lies at first + offsets[k] and at second + offsets[k], a vector each.
+// The right operand of a tile: row k has one vector at first + offsets[k] and one at second + offsets[k].
 struct rows_by_offset {
   const float *first, *second;
   const long* offsets;
@@ -97,11 +99,11 @@ template <int Rows, class A> RL_INLINE void add_product(vec<float> (&sum)[Rows][
     const vec<float> x = splat<vec<float>>(a.read(r, k));
     sum[r][0] += x * b0;
     sum[r][1] += x * b1;
-    RL_SUMS_NOW(sum[r], x, b0, b1);
+    RL_PIN_SUMS(sum[r], x, b0, b1);
   }
 }
 
-// sums[r][v] (=, or +=) the products of weights `a` with the values at b[v] + offsets[k].
+// Set sums[r][v] to the sum over k of a[r * a_row + k] * (the vector at b[v] + offsets[k]), or add to it if `accumulate`.
 template <int Rows, int Vectors>
 __attribute__((noinline)) void offset_tile(const float* a, long a_row, const float* const* b, const long* offsets, long depth,
                                            vec<float> (*sums)[Vectors], bool accumulate) {
@@ -123,7 +125,8 @@ __attribute__((noinline)) void offset_tile(const float* a, long a_row, const flo
     RL_UNROLL for (int v = 0; v < Vectors; ++v) sums[r][v] = accumulate ? sums[r][v] + sum[r][v] : sum[r][v];
 }
 
-// Results of a tile for an epilogue: element e of a row, counted through vectors and phases, at (e / NR * Rows + row) * NR + e % NR.
+// The results of a tile, in the layout that an epilogue reads: element e of a row, counted through vectors and phases, lies at
+// (e / NR * Rows + row) * NR + e % NR.
 template <int Rows> struct volume_buffer {
   float* values;
 
@@ -132,9 +135,9 @@ template <int Rows> struct volume_buffer {
   }
 };
 
-// `phases` is 1 for whole vectors.
+// Store the sums of one phase into the buffer. With several phases, results of a phase lie `phases` elements apart.
 template <int Rows, int Vectors>
-RL_INLINE void put_phase(const volume_buffer<Rows>& to, vec<float> (&sums)[Rows][Vectors], long phase, long phases) {
+RL_INLINE void store_phase(const volume_buffer<Rows>& to, vec<float> (&sums)[Rows][Vectors], long phase, long phases) {
   for (int r = 0; r < Rows; ++r)
     for (int v = 0; v < Vectors; ++v) {
       if (phases == 1) {
@@ -147,16 +150,16 @@ RL_INLINE void put_phase(const volume_buffer<Rows>& to, vec<float> (&sums)[Rows]
     }
 }
 
-// Results side by side: `count` elements of the buffer from `element` on, which are columns of the epilogue from `column` on.
+// A run of results for one call of the epilogue: `count` elements, from `element` of the buffer and `column` of the epilogue.
 struct volume_piece {
   long element, column, count;
 };
 
-// The vectors of one panel of positions in a layer of results.
+// One panel of the right operand: `Vectors` vectors of positions in a layer of results, and the pieces that their results form.
 template <int Vectors> struct volume_panel {
   long first[Vectors];  // positions
   int used = 0;
-  volume_piece pieces[Vectors * (lanes + lanes * most_interleaved / tile_columns + 1)];
+  volume_piece pieces[Vectors * (lanes + lanes * max_interleaved_phases / tile_columns + 1)];
 
   RL_INLINE volume_panel(const volume_pass& p, const position_vectors& positions, long panel, long layer) {
     for (int v = 0; v < Vectors; ++v) first[v] = positions.at(panel * Vectors + v);
@@ -167,7 +170,7 @@ template <int Vectors> struct volume_panel {
   }
 
  private:
-  // `count` positions from `from` on, whose results begin with element `element`.
+  // Add the pieces of `count` positions from `from`; the results begin at `element` of the buffer.
   RL_INLINE void add(const volume_pass& p, long width, long element, long from, long count, long layer) {
     for (long run, y = from / width, q = from % width; count > 0; count -= run, element += run * p.phases, ++y, q = 0) {
       run = smallest(width - q, count);
@@ -183,12 +186,13 @@ template <int Vectors> struct volume_panel {
   }
 };
 
+// Compute one tile, `Rows` outputs by the panel's positions, and hand its pieces to the epilogue.
 template <int Rows, int Vectors>
 RL_INLINE void volume_block(const volume_pass& p, const volume_panel<Vectors>& panel, const float* plane, long first_row,
                             long row, epilogue emit) {
   const float* b[Vectors];
   for (int v = 0; v < Vectors; ++v) b[v] = plane + panel.first[v];
-  alignas(64) float values[Rows * ((Vectors * lanes * most_interleaved + tile_columns - 1) / tile_columns) * tile_columns];
+  alignas(64) float values[Rows * ((Vectors * lanes * max_interleaved_phases + tile_columns - 1) / tile_columns) * tile_columns];
   const volume_buffer<Rows> buffer = {values};
   for (long phase = 0; phase < p.phases; ++phase) {
     const volume_taps& taps = p.taps[phase];
@@ -199,7 +203,7 @@ RL_INLINE void volume_block(const volume_pass& p, const volume_panel<Vectors>& p
       const long k = taps.depth * part / parts, end = taps.depth * (part + 1) / parts;
       offset_tile<Rows, Vectors>(weight + k, taps.depth, b, taps.offsets + k, end - k, sums, part > 0);
     }
-    put_phase(buffer, sums, phase, p.phases);
+    store_phase(buffer, sums, phase, p.phases);
   }
   for (int i = 0; i < panel.used; ++i) {
     const volume_piece& piece = panel.pieces[i];
@@ -207,15 +211,15 @@ RL_INLINE void volume_block(const volume_pass& p, const volume_panel<Vectors>& p
   }
 }
 
-// `images` images from number `image` on, whose padded volumes begin at `planes`. Blocks of outputs are full, the last
-// overlapping the one before.
+// Run a pass over `images` images from number `image`; their padded volumes begin at `planes`. Every block has `Rows` outputs:
+// the last block overlaps the one before.
 template <int Rows, int Vectors>
 __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_volumes& v, long image, long images,
                                              const float* planes, volume_offsets& offsets, epilogue emit) {
   const long blocks = (p.outputs + Rows - 1) / Rows;
   const position_vectors positions(p, v.width.length);
   const long panels = (positions.count + Vectors - 1) / Vectors, packs = images * p.depth.count * p.groups * panels;
-  // Outputs are split only as far as the threads need it: those of one panel read the same values.
+  // split outputs over several tasks only if the threads need it: the outputs of one panel read the same values
   const long wanted = 1 + 4L * thread_count() / packs, share = (blocks + wanted - 1) / wanted;
   const long splits = (blocks + share - 1) / share;
   for (const long task : shared(packs * splits)) {
@@ -231,6 +235,7 @@ __attribute__((noinline)) void volume_images(const volume_pass& p, const padded_
   }
 }
 
+// Run a pass with the tile shape that wastes the least work for this number of outputs.
 RL_INLINE void run_pass(const volume_pass& p, const padded_volumes& v, long image, long images, const float* planes,
                         volume_offsets& offsets, epilogue emit) {
   if (p.depth.count <= 0 || p.height.count <= 0 || p.width.count <= 0) return;
@@ -239,9 +244,9 @@ RL_INLINE void run_pass(const volume_pass& p, const padded_volumes& v, long imag
     int rows;
     images_function run;
   } ways[] = {{tile_rows, volume_images<tile_rows, 2>}, {tile_rows - 1, volume_images<tile_rows - 1, 2>},
-              {few_tile_rows, volume_images<few_tile_rows, 2>}, {4, volume_images<4, 2>}, {2, volume_images<2, 4>}};
+              {small_tile_rows, volume_images<small_tile_rows, 2>}, {4, volume_images<4, 2>}, {2, volume_images<2, 4>}};
   images_function run = volume_images<1, 8>;
-  long least = 2 * p.outputs;  // rows of all blocks, and one more for each
+  long least = 2 * p.outputs;  // the cost: rows of all blocks, and one more row for each block
   for (const auto& way : ways) {
     const long cost = (p.outputs + way.rows - 1) / way.rows * (way.rows + 1);
     if (p.outputs >= way.rows && cost < least) least = cost, run = way.run;
@@ -249,7 +254,8 @@ RL_INLINE void run_pass(const volume_pass& p, const padded_volumes& v, long imag
   run(p, v, image, images, planes, offsets, emit);
 }
 
-// run(first image, images, their volumes) for all images; those that need it are padded a few at a time, into `padded`.
+// Call run(first image, image count, their volumes) for all images. If padding is needed, pad a few images at a time into
+// `padded`.
 template <class F> RL_INLINE void each_padded(const padded_volumes& v, const float* x, float* padded, const F& run) {
   const bool pads = !v.is_whole();
   const long at_once = v.images_at_once();
@@ -280,8 +286,9 @@ RL_KERNEL void convolve_volumes(const float* x, const float* weight, const volum
 
 // ---- the gradient of the input -------------------------------------------------------------------------------------
 
-// Elements of one remainder along an axis. Position 0 is position `start` of the padded gradient before a tap's distance is taken
-// off. Taps are numbers `tap`, `tap` + `tap_step`, ...; the first is `away` positions back, each further one `apart` more.
+// The elements with one remainder along an axis, and the taps that they read: `taps` taps, numbers `tap`, `tap` + `tap_step`,
+// ... of the kernel. Position 0 of the phase corresponds to position `start` of the padded gradient; the first tap reads `away`
+// positions before it, each further tap `apart` more.
 struct volume_phase {
   long start, taps, tap, tap_step, away, apart;
 };
@@ -298,7 +305,7 @@ RL_INLINE volume_phase phase_of(const volume_axis& a, long remainder, long start
   return found;
 }
 
-// The elements of a remainder along depth or height.
+// Return the range of elements with this remainder along depth or height.
 RL_INLINE volume_results results_of(const volume_axis& a, long remainder) {
   const long first = ceil_div(a.pad - remainder, a.stride) * a.stride + remainder - a.pad;
   return {first, a.stride, first < a.size ? (a.size - 1 - first) / a.stride + 1 : 0, a.size};
@@ -306,20 +313,20 @@ RL_INLINE volume_results results_of(const volume_axis& a, long remainder) {
 RL_INLINE long start_of(const volume_axis& a, const padded_axis& p, long remainder) {
   return ceil_div(a.pad - remainder, a.stride) + p.before;
 }
-// All elements along the width, whose remainders are interleaved.
+// Return the range of all elements along the width; their phases are interleaved.
 RL_INLINE volume_results results_across(const volume_axis& a) {
   const long first = a.pad / a.stride, last = (a.size - 1 + a.pad) / a.stride;
   return {first * a.stride - a.pad, a.stride, last - first + 1, a.size};
 }
 
-// One phase of all three axes. Those before it have `before` taps.
+// The taps of one phase in all three axes. The earlier phases have `before` taps together.
 struct gradient_taps {
   volume_phase depth, height, width;
   long before;
 
   RL_INLINE long count() const { return depth.taps * height.taps * width.taps; }
 
-  // body(number, tap of the kernel, offset)
+  // Call body(number, tap of the kernel, offset) for each tap of the phase.
   template <class F> RL_INLINE void each(const volume_shape& s, const padded_volumes& v, const F& body) const {
     long number = 0;
     for (long i = 0; i < depth.taps; ++i)
@@ -333,7 +340,7 @@ struct gradient_taps {
   }
 };
 
-// body(remainder along depth, along height, along width, gradient_taps)
+// Call body(depth remainder, height remainder, width remainder, gradient_taps) for each phase.
 template <class F> RL_INLINE void each_phase(const volume_shape& s, const padded_volumes& v, const F& body) {
   long before = 0;
   for (long z = 0; z < s.depth.stride; ++z)
@@ -368,14 +375,15 @@ RL_INLINE void volume_offsets::find(const padded_volumes& v) {
   });
 }
 
-constexpr long packed_outputs = 16;  // whose taps are written side by side, a line of the caches each
+// outputs in one task: their taps of a phase are written side by side and fill one cache line
+constexpr long outputs_per_task = 16;
 
 RL_KERNEL void pack_volume_gradient(const float* weight, const volume_shape& s, float* packed) {
   const padded_volumes v = volumes_backward(s);
   const long inputs = s.inputs_of_group(), outputs = s.outputs_of_group(), taps = s.taps();
-  const long blocks = (outputs + packed_outputs - 1) / packed_outputs;
+  const long blocks = (outputs + outputs_per_task - 1) / outputs_per_task;
   for (const long task : shared(s.groups * blocks)) {
-    const long group = task / blocks, first = task % blocks * packed_outputs, last = smallest(first + packed_outputs, outputs);
+    const long group = task / blocks, first = task % blocks * outputs_per_task, last = smallest(first + outputs_per_task, outputs);
     each_phase(s, v, [&](long, long, long, const gradient_taps& phase) {
       phase.each(s, v, [&](long number, long tap, long) {
         for (long i = 0; i < inputs; ++i) {
@@ -395,7 +403,7 @@ RL_KERNEL void volume_input_gradient(const float* grad, const float* packed, con
   long* table = (long*)((char*)scratch + in_lines(v.bytes()) + thread_index() * in_lines(depth * sizeof(long)));
   volume_offsets offsets = {s, table, false};
   each_padded(v, grad, (float*)scratch, [&](long image, long images, const float* planes) {
-    volume_taps row[most_interleaved];
+    volume_taps row[max_interleaved_phases];
     each_phase(s, v, [&](long z, long y, long x, const gradient_taps& phase) {
       row[x] = {packed + s.channels * phase.before * outputs, table + phase.before * outputs, phase.count() * outputs};
       if (x + 1 < s.width.stride) return;

@@ -1,4 +1,5 @@
-// Sizes of convolutions over volumes, and what they read: volumes with a border of zeros, taken apart by the steps of windows.
+// Sizes of convolutions over volumes, and the layout of their padded inputs: volumes with a border of zeros, split into phases
+// by the stride of the windows.
 #pragma once
 
 #include <rushlight/conv.h>
@@ -21,17 +22,19 @@ struct volume_shape {
   constexpr long steps() const { return depth.stride * height.stride * width.stride; }
   constexpr long inputs_of_group() const { return channels / groups; }
   constexpr long outputs_of_group() const { return outputs / groups; }
-  // Elements of a channel, before and after.
+  // The elements of one channel: of the input, then of the output.
   constexpr long size() const { return depth.size * height.size * width.size; }
   constexpr long out() const { return depth.out() * height.out() * width.out(); }
 };
 
-constexpr long padded_floats = 4 << 20;     // of images that are padded at a time, so that they stay in the caches
-constexpr long most_interleaved = 16;       // phases along a row of the gradient of an input
-constexpr int few_tile_rows = tile_rows == 12 ? 8 : 4;
+constexpr long max_padded_floats = 4 << 20;  // images are padded in groups of about this many floats, which stay in the caches
+// the largest stride along a row in the gradient of an input: its phases are computed together
+constexpr long max_interleaved_phases = 16;
+// Convolutions with fewer outputs per group than this use volume kernels with small tiles.
+constexpr int small_tile_rows = tile_rows == 12 ? 8 : 4;
 
-// How one dimension of what is read lies in scratch memory: element i of phase p is element i * step + p - before of `size`,
-// or zero.
+// The layout of one input dimension in scratch memory: element i of phase p is input element i * step + p - before, or zero if
+// that lies outside [0, size).
 struct padded_axis {
   long size, before, length, step, phases;
 
@@ -46,7 +49,7 @@ constexpr padded_axis padded_backward(const volume_axis& a) {
   return {a.out(), before, before + a.out() + after, 1, 1};
 }
 
-// What a convolution reads, [images, channels, phases, depth, height, width] after padding, at `row` positions of a row.
+// The padded input of a convolution, [images, channels, phases, depth, height, width]. A row of results has `row` positions.
 struct padded_volumes {
   long images, channels;
   padded_axis depth, height, width;
@@ -57,15 +60,16 @@ struct padded_volumes {
   constexpr long phases() const { return depth.phases * height.phases * width.phases; }
   constexpr long channel() const { return phases() * volume(); }
   constexpr long size() const { return depth.size * height.size * width.size; }
-  // Whether it can be read where it lies. The positions of a row have to fill a vector, which else reads past the end.
+  // Whether the input can be read in place, without padding. A row's positions have to fill a vector, or reads would pass the
+  // end.
   constexpr bool is_whole() const { return depth.is_whole() && height.is_whole() && width.is_whole() && row >= lanes; }
   constexpr long images_at_once() const {
-    return is_whole() ? images : largest(1L, smallest(padded_floats / (channels * channel()), images));
+    return is_whole() ? images : largest(1L, smallest(max_padded_floats / (channels * channel()), images));
   }
   constexpr long bytes() const {
     return is_whole() ? 0 : (images_at_once() * channels * channel() + tile_columns) * (long)sizeof(float);
   }
-  // Where a tap finds the value for position 0, its distances from the window's first tap being given.
+  // Return the offset of a tap's value at position 0, given the tap's distance from the window's first tap along each axis.
   RL_INLINE long offset(long down, long along, long across) const {
     const long phase = (down % depth.step * height.phases + along % height.step) * width.phases + across % width.step;
     return phase * volume() + down / depth.step * plane() + along / height.step * width.length + across / width.step;
@@ -80,7 +84,7 @@ constexpr padded_volumes volumes_backward(const volume_shape& s) {
   return {s.images, s.outputs, padded_backward(s.depth), padded_backward(s.height), padded_backward(s.width), row};
 }
 
-// With a kernel of one tap, and all that it reads where it lies, the rows of a volume are one.
+// If a convolution has a single tap and reads its input in place, treat each volume as one row.
 constexpr volume_shape flattened(volume_shape s) {
   const bool plain = s.taps() == 1 && s.steps() == 1 && s.depth.pad == 0 && s.height.pad == 0 && s.width.pad == 0;
   if (!plain) return s;
@@ -89,9 +93,10 @@ constexpr volume_shape flattened(volume_shape s) {
   return s;
 }
 
+// Round up to whole cache lines.
 constexpr long in_lines(long bytes) { return (bytes + 63) / 64 * 64; }
 
-// Offsets of all taps, for each thread, and the padded volumes.
+// The bytes of scratch memory: the padded volumes, and the offsets of all taps for each thread.
 constexpr long volume_scratch_bytes(const volume_shape& s, long threads) {
   return in_lines(volumes_forward(s).bytes()) + threads * in_lines(s.inputs_of_group() * s.taps() * (long)sizeof(long));
 }
@@ -99,11 +104,11 @@ constexpr long volume_input_scratch_bytes(const volume_shape& s, long threads) {
   return in_lines(volumes_backward(s).bytes()) + threads * in_lines(s.outputs_of_group() * s.taps() * (long)sizeof(long));
 }
 
-// `images` images from x on, taken apart and padded. Shared by all threads; ends with a barrier.
+// Pad `images` images from x on, and split them into phases. The work is shared by all threads; ends with a barrier.
 void pad_volumes(const padded_volumes& v, const float* x, long images, float* out);
 
 #ifndef RL_PREBUILT
-// One row of a padded volume.
+// Write one row of a padded volume.
 RL_INLINE void pad_row(const padded_axis& w, const float* from, long phase, float* to) {
   const long first = largest(0L, smallest(ceil_div(w.before - phase, w.step), w.length));
   const long last = largest(first, smallest(ceil_div(w.size + w.before - phase, w.step), w.length));

@@ -1,10 +1,10 @@
-// Convolutions with 3 x 3 kernels and stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) (Lavin and Gray 2016):
-// blocks of 6 x 6 inputs are transformed, multiplied as 36 products of tiles and channels, and transformed to 4 x 4
-// outputs, which takes a quarter of the multiplications. The points of interpolation are 0, +-5/8, +-3/2 and infinity,
-// at which the error is about that of a direct sum (Barabasz et al. 2020 study the choice).
+// Convolutions with 3 x 3 kernels and stride 1 by Winograd's minimal filtering, F(4 x 4, 3 x 3) (Lavin and Gray 2016). Blocks
+// of 6 x 6 inputs are transformed to 36 "places", multiplied as 36 matrix products of blocks and channels, and transformed to 4
+// x 4 outputs. This needs a quarter of the multiplications. The points of interpolation are 0, +-5/8, +-3/2 and infinity, for
+// which the error is about that of a direct sum (Barabasz et al. 2020 study the choice).
 //
-// The input lies channels-last; results go to an epilogue as in image.h. An infinity or a NaN would spread over
-// its whole block, and so would an overflow; outputs of such blocks are computed again from the plain weight.
+// The input is channels-last; results go to an epilogue as in image.h. An infinity, a NaN or an overflow would spread over its
+// whole block, so the outputs of such a block are computed again directly from the unpacked weight.
 #pragma once
 
 #include <rushlight/image.h>
@@ -13,11 +13,13 @@ namespace rl {
 
 constexpr int winograd_places = 36;
 
-// The weight [O, C, 3, 3] by strides, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one.
+// Pack the weight [O, C, 3, 3], read by strides, as [ceil(O / NR)][36][C][NR]. Called by all threads of a region, or by one
+// thread outside.
 void pack_winograd(const float* weight, image_strides at, long outputs, long channels, float* packed);
 
-// Blocks that a thread takes at a time: private where many blocks share little weight, else all threads share the
-// transformed input of more blocks, and each takes some panels.
+// A task takes up to winograd_group blocks. If the weight is small, each thread transforms the inputs of its own blocks
+// (private). If it is large, all threads share the transformed inputs of winograd_chunk blocks, and each task takes one panel
+// of the weight.
 constexpr long winograd_group = 28, winograd_chunk = 128;
 constexpr bool winograd_shared(const conv_shape& s) {
   return s.channels * s.outputs * winograd_places * (long)sizeof(float) > 3L << 20;
@@ -32,7 +34,7 @@ constexpr long winograd_scratch_bytes(const conv_shape& s, long threads) {
   return (inputs + threads * winograd_products() + 64) * (long)sizeof(float);
 }
 
-// x channels-last by strides, weight [O, C, 3, 3] by strides and packed. Ends with a barrier.
+// x is channels-last, read by strides; the weight [O, C, 3, 3] is given by strides and packed. Ends with a barrier.
 void conv2d_winograd(const float* x, const image_strides& at, const float* weight, const image_strides& filter,
                      const float* packed, const conv_shape& s, void* scratch, epilogue emit);
 
@@ -42,7 +44,7 @@ constexpr float winograd_p2 = winograd_p * winograd_p, winograd_q2 = winograd_q 
 
 // ---- transforms ----------------------------------------------------------------------------------------------------
 
-// Six inputs `step` apart to six places.
+// Transform six inputs, `step` apart, to six places.
 template <class V> RL_INLINE void winograd_input(const V* x, int step, V* out, int out_step) {
   constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
   const V x0 = x[0], x1 = x[step], x2 = x[2 * step], x3 = x[3 * step], x4 = x[4 * step], x5 = x[5 * step];
@@ -55,7 +57,7 @@ template <class V> RL_INLINE void winograd_input(const V* x, int step, V* out, i
   out[5 * out_step] = p2 * q2 * x1 - (p2 + q2) * x3 + x5;
 }
 
-// Six places to four outputs.
+// Transform six places to four outputs.
 template <class V> RL_INLINE void winograd_output(const V* m, int step, V* out, int out_step) {
   constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
   const V sum_p = m[step] + m[2 * step], gap_p = m[step] - m[2 * step];
@@ -66,7 +68,7 @@ template <class V> RL_INLINE void winograd_output(const V* m, int step, V* out, 
   out[3 * out_step] = p * p2 * gap_p + q * q2 * gap_q + m[5 * step];
 }
 
-// Three weights to six places.
+// Transform three weights to six places.
 template <class V> RL_INLINE void winograd_filter(const V* g, int step, V* out, int out_step) {
   constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
   constexpr float at_p = 1 / (2 * p2 * (p2 - q2)), at_q = 1 / (2 * q2 * (q2 - p2));
@@ -80,9 +82,10 @@ template <class V> RL_INLINE void winograd_filter(const V* g, int step, V* out, 
   out[5 * out_step] = g2;
 }
 
-constexpr long winograd_channels = 64;  // whose filters are brought into the order of lanes together
+constexpr long winograd_channels = 64;  // channels whose filters are gathered into one buffer before they are transformed
 
-// The nine weights of `count` channels for `rows` <= lanes outputs: out[channel * channel_step + tap * tap_step][0..lanes).
+// Load the nine weights of `count` channels for `rows` <= lanes outputs: out[channel * channel_step + tap *
+// tap_step][0..lanes).
 RL_INLINE void gather_filters(const float* w, const image_strides& at, long rows, long count, float* out, long channel_step,
                               long tap_step) {
   for (long c = 0; c < count; ++c)
@@ -126,7 +129,7 @@ RL_KERNEL void pack_winograd(const float* weight, image_strides at, long outputs
   }
 }
 
-// Blocks of 4 x 4 outputs, counted through all images, and their places.
+// The blocks of 4 x 4 outputs, numbered through all images: `high` x `wide` blocks in each image.
 struct winograd_blocks {
   long high, wide;
   RL_INLINE long of_image() const { return high * wide; }
@@ -138,7 +141,8 @@ constexpr winograd_blocks blocks_of(const conv_shape& s) {
   return {(s.out_height() + 3) / 4, (s.out_width() + 3) / 4};
 }
 
-// One vector of channels, from `c` where the place is inside the image.
+// Transform one vector of channels of a block, from channel `c`. from[i] points at channel 0 of pixel i, or at zeros if
+// inside[i] is false.
 RL_KERNEL void winograd_transform(const float* const* from, const bool* inside, long c, float* out, long place) {
   const vector_lane lane;
   vec<float> x[winograd_places], half_way[winograd_places], v[6];
@@ -150,7 +154,7 @@ RL_KERNEL void winograd_transform(const float* const* from, const bool* inside, 
   }
 }
 
-// The block at (row, column) of one image to out[place][c], places being `place` floats apart.
+// Transform the block at (row, column) of one image to out[place][c]; places are `place` floats apart.
 RL_KERNEL void winograd_gather(const float* x, const image_strides& at, const conv_shape& s, long row, long column,
                                float* out, long place) {
   alignas(64) static const float zeros[lanes] = {};
@@ -177,7 +181,7 @@ RL_KERNEL void winograd_gather(const float* x, const image_strides& at, const co
 
 // ---- products ------------------------------------------------------------------------------------------------------
 
-// How blocks are cut into tiles of at most strip_rows. Hidden, so that every library has its own table of them.
+// A partition of blocks into tiles of at most strip_rows. Hidden visibility: every library has its own table of functions.
 struct __attribute__((visibility("hidden"))) winograd_cut : row_cut<float> {
   RL_INLINE explicit winograd_cut(long rows) : row_cut(rows, strip_rows, tiles()) {}
 
@@ -188,7 +192,7 @@ struct __attribute__((visibility("hidden"))) winograd_cut : row_cut<float> {
   }
 };
 
-// One output of one channel from the plain weight.
+// Compute one output of one channel directly from the unpacked weight.
 RL_KERNEL float conv_at(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
                         const image_strides& filter, long row, long column) {
   float total = 0.0f;
@@ -201,8 +205,8 @@ RL_KERNEL float conv_at(const float* x, const image_strides& at, const conv_shap
   return total;
 }
 
-// The outputs of one block for NR channels from m[place][0..NR), `place` floats apart: out[16][NR]. False where one of
-// them is not finite.
+// Transform the places of one block, m[place][0..NR) with `place` floats between places, to the outputs out[16][NR]. Return
+// false if one of them is not finite.
 RL_KERNEL bool winograd_scatter(const float* m, long place, float* out) {
   const vector_lane lane;
   vec<float> check = {};
@@ -225,7 +229,7 @@ RL_KERNEL bool winograd_scatter(const float* m, long place, float* out) {
   return finite;
 }
 
-// Hands the outputs of one block to the epilogue.
+// Hand the outputs of one block to the epilogue.
 RL_KERNEL void winograd_emit(const float* x, const image_strides& at, const conv_shape& s, const float* weight,
                              const image_strides& filter, const float* m, long place, long block, long channel,
                              epilogue emit) {
@@ -248,8 +252,8 @@ RL_KERNEL void winograd_emit(const float* x, const image_strides& at, const conv
 
 // ---- the convolution -----------------------------------------------------------------------------------------------
 
-// The blocks of a cut, whose transformed inputs lie at v[36][..][C], times one panel: products[36][rows][NR]. Where weights
-// come from memory, each place brings in those of the next one.
+// Multiply the transformed inputs v[36][..][C] of the cut's blocks by one panel of the weight: products[36][rows][NR]. If the
+// weight is large (shared), prefetch the weights of the next place meanwhile.
 RL_KERNEL void winograd_multiply(const float* v, long place, const winograd_cut& cut, const conv_shape& s,
                                  const float* panel, float* products) {
   const long channels = s.channels, bytes = channels * tile_columns * (long)sizeof(float);
@@ -264,7 +268,7 @@ RL_KERNEL void winograd_multiply(const float* v, long place, const winograd_cut&
     }
 }
 
-// The transformed inputs of `count` blocks from `first`: v[36][count][C].
+// Transform the inputs of `count` blocks from `first`: v[36][count][C].
 RL_KERNEL void winograd_gather_all(const float* x, const image_strides& at, const conv_shape& s, long first,
                                    long count, float* v) {
   const winograd_blocks blocks = blocks_of(s);
@@ -282,7 +286,7 @@ RL_KERNEL void conv2d_winograd(const float* x, const image_strides& at, const fl
   const bool common = winograd_shared(s);
   float* v = (float*)scratch + (common ? 0 : thread * winograd_floats(s));
   float* products = (float*)scratch + winograd_floats(s) * (common ? 1 : threads) + thread * winograd_products();
-  // Private: a task is some blocks and all panels. Shared: of each chunk of blocks, a task is some blocks and one panel.
+  // Private: a task is a group of blocks with all panels. Shared: within each chunk of blocks, a task is a group and one panel.
   const long chunk = common ? winograd_chunk : total;
   for (long begin = 0; begin < total; begin += chunk) {
     const long count = total - begin < chunk ? total - begin : chunk;

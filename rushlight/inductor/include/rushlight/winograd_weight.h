@@ -1,30 +1,32 @@
-// The gradient of the weight of a convolution with 3 x 3 kernels and stride 1 by Winograd's minimal filtering,
-// F(3 x 3, 4 x 4): blocks of 6 x 6 inputs and of 4 x 4 gradients are transformed, and multiplied as 36 products, summed over
-// the blocks, which is a quarter of the multiplications. At the end the sums are transformed to 3 x 3 weights. The points
-// are those of winograd.h.
+// The gradient of the weight of a convolution with 3 x 3 kernels and stride 1 by Winograd's minimal filtering, F(3 x 3, 4 x 4).
+// Blocks of 6 x 6 inputs and of 4 x 4 output gradients ("factors") are transformed to 36 places, and multiplied as 36 matrix
+// products that sum over the blocks. This needs a quarter of the multiplications. At the end the sums are transformed to 3 x 3
+// weights. The points are those of winograd.h.
 //
-// An infinity or a NaN would spread over all taps, and so would an overflow: where one of the results is not finite, all are
-// left to the plain sum (convolution_weight.h).
+// An infinity, a NaN or an overflow would spread over all taps: if one of the results is not finite, the whole gradient is
+// computed by the plain sum (convolution_weight.h).
 #pragma once
 
 #include <rushlight/winograd.h>
 
 namespace rl {
 
-constexpr long winograd_weight_chunk = 128;  // blocks that are transformed at a time, at most
+constexpr long winograd_weight_chunk = 128;  // at most this many blocks are transformed at a time
 
-// A part of scratch memory: 36 arrays, which do not begin at the same places of a cache, of `size` floats.
+// A part of scratch memory: 36 arrays of `size` floats, with padding between them so that they do not compete for the same
+// cache sets.
 struct winograd_array {
   long size;
 
   constexpr long place() const { return size + 64 / (long)sizeof(float); }
   constexpr long floats() const { return winograd_places * place(); }
 };
-// Factors as [place][group of channels][block][NR], and sums as [place][group of outputs][group of channels][NR][NR].
+// The parts of scratch memory. Factors (grad, input) are [place][group of channels][block][NR]; sums are [place][group of
+// outputs][group of channels][NR][NR].
 struct winograd_weight_parts {
   long chunk, output_groups, channel_groups;
   winograd_array grad, input, sums;
-  long filter;  // floats of a filter's weights
+  long filter;  // floats of the weights of one output
 
   constexpr long thread_floats() const { return filter + 16; }
   constexpr long floats(long threads) const {
@@ -43,7 +45,7 @@ constexpr winograd_weight_parts parts_of_winograd_weight(const conv_shape& s) {
 #ifndef RL_PREBUILT
 // ---- transforms ----------------------------------------------------------------------------------------------------
 
-// Four gradients to six places.
+// Transform four gradients to six places.
 template <class V> RL_INLINE void winograd_gradient(const V* g, int step, V* out, int out_step) {
   constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
   const V g0 = g[0], g1 = g[step], g2 = g[2 * step], g3 = g[3 * step];
@@ -56,7 +58,7 @@ template <class V> RL_INLINE void winograd_gradient(const V* g, int step, V* out
   out[5 * out_step] = g3;
 }
 
-// Six places to three weights.
+// Transform six places to three weights.
 template <class V> RL_INLINE void winograd_weight(const V* m, int step, V* out, int out_step) {
   constexpr float p = winograd_p, q = winograd_q, p2 = winograd_p2, q2 = winograd_q2;
   constexpr float at_p = 1 / (2 * p2 * (p2 - q2)), at_q = 1 / (2 * q2 * (q2 - p2));
@@ -67,13 +69,13 @@ template <class V> RL_INLINE void winograd_weight(const V* m, int step, V* out, 
   out[2 * out_step] = p2 * sum_p + q2 * sum_q + m[5 * step];
 }
 
-// Size inputs or gradients to six places.
+// Transform `Size` inputs (6) or gradients (4) to six places.
 template <int Size, class V> RL_INLINE void to_places(const V* x, int step, V* out, int out_step) {
   if constexpr (Size == 6) winograd_input(x, step, out, out_step);
   else winograd_gradient(x, step, out, out_step);
 }
 
-// A vector of channels of a block of Size x Size pixels to out[place][0..lanes).
+// Transform one vector of channels of a block of Size x Size pixels to out[place][0..lanes).
 template <int Size> RL_INLINE void transform_factor(const vec<float> (&x)[Size * Size], float* out, long place) {
   vec<float> half_way[6 * Size], v[6];
   RL_UNROLL for (int i = 0; i < Size; ++i) to_places<Size>(x + i, Size, half_way + i, Size);
@@ -83,7 +85,7 @@ template <int Size> RL_INLINE void transform_factor(const vec<float> (&x)[Size *
   }
 }
 
-// Where blocks of a factor are transformed to: out[place][group][block][NR].
+// One operand of the products: its pixels, and the array that its transformed blocks go to, out[place][group][block][NR].
 struct winograd_factor {
   const float* x;
   const image_strides& at;
@@ -92,7 +94,7 @@ struct winograd_factor {
   long place, chunk;
 };
 
-// The block of Size x Size pixels at (row, column) of an image, zeros outside.
+// Load the block of Size x Size pixels at (row, column) of an image, with zeros outside, and transform it.
 template <int Size>
 __attribute__((noinline)) void gather_factor(const winograd_factor& f, long image, long row, long column, long block) {
   const float* from[Size * Size];
@@ -119,7 +121,7 @@ __attribute__((noinline)) void gather_factor(const winograd_factor& f, long imag
 
 // ---- the sums ------------------------------------------------------------------------------------------------------
 
-// The sums of all blocks: sums[place][group of outputs][group of channels][NR][NR].
+// Compute the sums over all blocks: sums[place][group of outputs][group of channels][NR][NR].
 RL_KERNEL void winograd_weight_sums(const float* x, const image_strides& at, const float* grad, const image_strides& grad_at,
                                     const conv_shape& s, const winograd_weight_parts& parts, float* factors, float* sums) {
   const winograd_blocks blocks = blocks_of(s);
@@ -148,12 +150,13 @@ RL_KERNEL void winograd_weight_sums(const float* x, const image_strides& at, con
   }
 }
 
-// The sums of an output's channels, those of a group of channels side by side.
+// Return the offset of an output's sums for the first group of channels; the NR channels of a group are adjacent.
 RL_INLINE long winograd_row(const winograd_weight_parts& parts, long output) {
   return (output / tile_columns * parts.channel_groups * tile_columns + output % tile_columns) * tile_columns;
 }
 
-// Of a row of sums, 36 to 9 per channel, which take their first places. Whether all are finite.
+// Transform a row of sums from 36 places to 9 weights per channel, in place: they overwrite the first 9 places. Return whether
+// all are finite.
 RL_KERNEL bool finish_winograd_row(float* sums, long place, long groups) {
   const vector_lane lane;
   vec<float> check = {};

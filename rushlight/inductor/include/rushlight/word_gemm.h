@@ -1,9 +1,10 @@
-// Products of elements narrower than their sums, by words of 32 bits: C[M, N] = A[M, K] * B[K, N] of 8-bit integers with sums
-// in 32 bits, exact modulo 2^32, or of bfloat16 with sums in float.
+// Matrix products of narrow elements by 32-bit words: C[M, N] = A[M, K] * B[K, N] of 8-bit integers with sums in 32 bits, exact
+// modulo 2^32, or of bfloat16 with sums in float.
 //
-// A word has four bytes or two bfloat16 of successive k. B is packed once into panels of NR columns of words: [ceil(N / NR)]
-// [words of K][NR], padded with zeros, each panel followed by what its sums begin with. Where the processor multiplies
-// unsigned by signed bytes (AVX-512 VNNI), A gets an offset of 128 and the sums begin with -128 times the column's.
+// A word holds four bytes or two bfloat16 values with successive k. B is packed once into panels of NR columns of words,
+// [ceil(N / NR)] [words of K][NR], padded with zeros; each panel is followed by the initial values of its sums. Where the
+// processor multiplies unsigned by signed bytes (AVX-512 VNNI), 128 is added to A, and the sums start at -128 times the
+// column's sum to compensate.
 #pragma once
 
 #include <rushlight/gemm.h>
@@ -17,8 +18,8 @@ constexpr int32_t byte_offset = 128;
 constexpr int32_t byte_offset = 0;
 #endif
 
-// How words of elements T, which are integers of `bits` in memory, are multiplied: add_dot gives `sum` plus the products of a
-// word with those of each lane.
+// How to multiply words of elements T. `bits` is the integer type of an element in memory. begin() is an element's part of a
+// sum's initial value. add_dot() adds the dot product of `word` with each lane's word of b.
 template <class T> struct words;
 
 template <> struct words<int8_t> {
@@ -55,11 +56,12 @@ template <> struct words<bfloat16> {
   }
 };
 
+// The number of words that hold `depth` elements.
 template <class T> constexpr long words_of(long depth) { return (depth + words<T>::size - 1) / words<T>::size; }
-// Elements of a panel.
+// The elements of a packed panel, with the initial values of its sums.
 template <class T> constexpr long word_panel_size(long depth) { return (words_of<T>(depth) + 1) * tile_columns * words<T>::size; }
 
-// The words of a whole panel, of rows that lie in one piece each, as far as rows fill them; returns how many.
+// Pack the whole words of a full panel whose rows are contiguous; return how many words of K were packed.
 template <class T> RL_INLINE long pack_rows_of_words(const T* b, long k_stride, long depth, T* out) {
   constexpr int size = words<T>::size;
   const long count = depth / size;
@@ -75,7 +77,7 @@ template <class T> RL_INLINE long pack_rows_of_words(const T* b, long k_stride, 
   return count;
 }
 
-// The words of a panel: whole ones of columns or rows that lie in one piece are moved as such.
+// Pack a panel's words. Whole words move at once if columns (or rows) are contiguous; the rest moves element by element.
 template <class T>
 RL_INLINE void pack_panel_words(const T* b, long k_stride, long n_stride, long depth, long width, T* out) {
   constexpr int size = words<T>::size;
@@ -93,7 +95,7 @@ RL_INLINE void pack_panel_words(const T* b, long k_stride, long n_stride, long d
       out[(k / size * tile_columns + j) * size + k % size] = b[k * k_stride + j * n_stride];
 }
 
-// Called by every thread of a parallel region, or by one outside.
+// Pack B. Called by every thread of a parallel region, or by one thread outside.
 template <class T>
 __attribute__((noinline)) void pack_words(const T* b, long k_stride, long n_stride, long depth, long columns, T* packed) {
   const long panels = (columns + tile_columns - 1) / tile_columns;
@@ -110,7 +112,7 @@ __attribute__((noinline)) void pack_words(const T* b, long k_stride, long n_stri
   }
 }
 
-// A word of a row, or the last elements and zeros.
+// Load a word of a row; if fewer elements are left, fill it with zeros.
 template <class T> RL_INLINE int32_t load_word(const T* p, long left) {
   int32_t word = 0;
   if (left >= words<T>::size) __builtin_memcpy(&word, p, sizeof word);
@@ -119,7 +121,7 @@ template <class T> RL_INLINE int32_t load_word(const T* p, long left) {
   return word;
 }
 
-// Words of `Rows` rows of A, by pointers as rows_along has them.
+// The words of `Rows` rows of A, with one pointer for every three rows like rows_along.
 template <int Rows, class T> struct word_rows {
   static constexpr int count = (Rows + 2) / 3;
   const T* at[count];
@@ -129,18 +131,18 @@ template <int Rows, class T> struct word_rows {
     RL_UNROLL for (int i = 0; i < count; ++i) at[i] = first + 3 * i * row;
   }
   RL_INLINE int32_t read(int r, int word, long left) {
-    RL_ADDRESS_NOW(row);
+    RL_PIN_ADDRESS(row);
     return load_word(at[r / 3] + r % 3 * row + word * words<T>::size, left);
   }
   RL_INLINE void advance(int count_words) {
     RL_UNROLL for (int i = 0; i < count; ++i) {
       at[i] += count_words * words<T>::size;
-      RL_ADDRESS_NOW(at[i]);
+      RL_PIN_ADDRESS(at[i]);
     }
   }
 };
 
-// sum[r] += a word of row r times a row of words of a panel, r < Rows.
+// sum[r] += (a word of row r of A) * (a row of words of the panel), r < Rows.
 template <int Rows, class T, class V>
 RL_INLINE void add_words(V (&sum)[Rows][2], word_rows<Rows, T>& a, int word, long left, const T* panel) {
   const auto b0 = load_bytes<vec<int32_t>>(panel), b1 = load_bytes<vec<int32_t>>(panel + lanes * words<T>::size);
@@ -148,11 +150,11 @@ RL_INLINE void add_words(V (&sum)[Rows][2], word_rows<Rows, T>& a, int word, lon
     const int32_t x = a.read(r, word, left);
     sum[r][0] = words<T>::add_dot(sum[r][0], x, b0);
     sum[r][1] = words<T>::add_dot(sum[r][1], x, b1);
-    if constexpr (Rows >= 4) RL_SUMS_NOW(sum[r], b0, b0, b1);
+    if constexpr (Rows >= 4) RL_PIN_SUMS(sum[r], b0, b0, b1);
   }
 }
 
-// c[r][0..NR) = the sums over K of A's row r times one panel.
+// Compute c[r][0..NR) = the sums over K of row r of A times one panel.
 template <int Rows, class T>
 __attribute__((noinline)) void word_tile(const T* a, long a_row, const T* panel, long depth, typename words<T>::sum* c,
                                          read_ahead ahead) {
@@ -178,7 +180,7 @@ __attribute__((noinline)) void word_tile(const T* a, long a_row, const T* panel,
     RL_UNROLL for (int j = 0; j < 2; ++j) __builtin_memcpy(c + r * tile_columns + j * lanes, &sum[r][j], sizeof(V));
 }
 
-// Hands a tile's results to the epilogue: emit(lane, row, column, value), for columns below N; or to one by its address.
+// Hand a tile's results to the epilogue, for columns below N: emit(lane, row, column, value), or an `epilogue` object.
 template <class E>
 RL_INLINE void emit_words(const int32_t* c, row_block block, long first_column, long columns, const E& emit) {
   const long left = columns - first_column, width = left < tile_columns ? left : tile_columns;
@@ -187,7 +189,7 @@ RL_INLINE void emit_words(const int32_t* c, row_block block, long first_column, 
     long j = 0;
     for (; j + lanes <= width; j += lanes)
       emit(vector_lane{}, block.first + r, first_column + j, load_bytes<vec<int32_t>>(values + j));
-    if (columns % lanes)  // known to be zero at compile time for most shapes, which spares the scalar epilogue
+    if (columns % lanes)  // for most shapes a compile-time zero, which avoids compiling the scalar epilogue
       for (; j < width; ++j) emit(scalar_lane{}, block.first + r, first_column + j, values[j]);
   }
 }
@@ -195,12 +197,13 @@ RL_INLINE void emit_words(const float* c, row_block block, long first_column, lo
   emit_block(c, block, 0, first_column, columns, emit);
 }
 
-// emit(lane, row, column, value) with int32 values, or an epilogue of float; A has unit stride along K. Called by all threads
-// of a parallel region; ends with a barrier.
+// Compute the product. `emit` is emit(lane, row, column, value) for int32 sums, or an `epilogue` for float sums. A has unit
+// stride along K. Called by all threads of a parallel region; ends with a barrier.
 template <class T, class E>
 RL_INLINE void word_gemm(long m, const T* a, long a_row, const T* packed, long columns, long depth, const E& emit) {
   const long panels = (columns + tile_columns - 1) / tile_columns, full = m / tile_rows;
-  const long blocks = full + (m % tile_rows + 3) / 4;  // few tiles are compiled for every graph: what is left goes by fours
+  // the remaining rows go in tiles of at most 4, because each tile size is compiled again for every graph
+  const long blocks = full + (m % tile_rows + 3) / 4;
   const long share = word_panel_size<T>(depth) * (long)sizeof(T) / (blocks ? blocks : 1);
   for (const long task : shared(panels * blocks)) {
     alignas(64) typename words<T>::sum c[tile_rows * tile_columns];

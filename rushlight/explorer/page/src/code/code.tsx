@@ -1,4 +1,4 @@
-// A read-only text whose lines take part in marks.
+// A read-only text whose lines show and set marks.
 
 import { unifiedMergeView } from "@codemirror/merge";
 import { search, searchKeymap } from "@codemirror/search";
@@ -18,18 +18,18 @@ interface Properties {
   text: string;
   language: Stage["language"];
   blocks: Block[];
-  /** The text that this one is shown as a change of. */
+  /** The earlier text that this one is compared with. */
   base?: string | null;
   markOfLine?: MarkOfLine;
-  /** Whether it is the program's own text, and no stage's. */
+  /** Whether the text is the program's source, not a stage's. */
   program?: boolean;
-  /** Gutters beside the line numbers; made once. */
+  /** Gutters beside the line numbers; read only when the editor is created. */
   gutters?: Extension;
-  /** A line to show. */
+  /** A line to scroll to. */
   line?: number | null;
-  /** A line to show as the one where a run is. */
+  /** The line at which a stepped run is, to highlight. */
   current?: number;
-  /** The number of the first line, where the text is a part of a longer one. */
+  /** The number of the first line, if the text is part of a longer one. */
   begins?: number;
   label: string;
 }

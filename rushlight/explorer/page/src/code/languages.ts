@@ -1,4 +1,4 @@
-// How the texts' languages are coloured; the colours are the page's own, so that they follow its theme.
+// Syntax highlighting of the texts; the colours are the page's own, so that they follow its theme.
 
 import { cpp } from "@codemirror/lang-cpp";
 import { python } from "@codemirror/lang-python";
@@ -10,7 +10,7 @@ import type { Stage } from "../recording";
 
 const KEYWORDS = /^(graph|block\d+|return|if|else|while|for|in|def|class|fused|with|None|True|False)\b/;
 
-/** TorchScript's graphs, instructions and trees: "%2 : Tensor = aten::relu(%x)". */
+/** The syntax of TorchScript's graphs, instructions and trees: "%2 : Tensor = aten::relu(%x)". */
 const graphs: StreamParser<null> = {
   startState: () => null,
   token(stream) {

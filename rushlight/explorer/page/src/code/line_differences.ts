@@ -1,11 +1,11 @@
-// Differences of long texts: by lines at first, and by letters only within changed lines. A search by letters alone would give up
-// where many of 10,000 lines differ a little, as the C++ of two versions of a program does.
+// Differences of long texts: first by lines, then by characters within changed lines. A comparison by characters alone gives up
+// on texts of 10,000 lines with many small changes, such as the C++ of two versions of a program.
 
 import { Change, diff, presentableDiff } from "@codemirror/merge";
 
 const LIMITS = { scanLimit: 20_000, timeout: 1000 }; // bounds one comparison; the timeout is in milliseconds
-const MOST_LINES = 0xd7ff; // distinct ones: each is one letter below those that come in pairs
-const MOST_LETTERS = 2000; // longer changed parts are compared by lines only
+const MAX_LINES = 0xd7ff; // distinct lines: each becomes one UTF-16 code unit below the surrogates
+const MAX_CHARACTERS = 2000; // longer changed parts are compared by lines only
 
 export function differencesByLine(before: string, after: string): readonly Change[] {
   const numbers = new Map<string, number>();
@@ -13,7 +13,7 @@ export function differencesByLine(before: string, after: string): readonly Chang
     letters: lines.map((line) => letterOf(line, numbers)).join(""),
     starts: startsOf(lines),
   }));
-  if (numbers.size > MOST_LINES) return diff(before, after, LIMITS);
+  if (numbers.size > MAX_LINES) return diff(before, after, LIMITS);
   return diff(first!.letters, second!.letters, LIMITS).flatMap(({ fromA, toA, fromB, toB }) => {
     const [beginA, endA] = [first!.starts[fromA]!, first!.starts[toA]!];
     const [beginB, endB] = [second!.starts[fromB]!, second!.starts[toB]!];
@@ -21,7 +21,7 @@ export function differencesByLine(before: string, after: string): readonly Chang
   });
 }
 
-/** The lines of a text, each with its end. */
+/** The lines of a text, each with its newline. */
 function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
@@ -32,7 +32,7 @@ function letterOf(line: string, numbers: Map<string, number>): string {
   return String.fromCharCode(number);
 }
 
-/** Where each line begins, and where the last one ends. */
+/** The start of each line, and the end of the last. */
 function startsOf(lines: string[]): number[] {
   const starts = [0];
   for (const line of lines) starts.push(starts.at(-1)! + line.length);
@@ -41,7 +41,7 @@ function startsOf(lines: string[]): number[] {
 
 function refined(before: string, after: string, { fromA, toA, fromB, toB }: Change): readonly Change[] {
   const [long, other] = [toA - fromA, toB - fromB];
-  if (!long || !other || Math.max(long, other) > MOST_LETTERS) return [new Change(fromA, toA, fromB, toB)];
+  if (!long || !other || Math.max(long, other) > MAX_CHARACTERS) return [new Change(fromA, toA, fromB, toB)];
   const parts = presentableDiff(before.slice(fromA, toA), after.slice(fromB, toB));
   return parts.map((part) => new Change(fromA + part.fromA, fromA + part.toA, fromB + part.fromB, fromB + part.toB));
 }

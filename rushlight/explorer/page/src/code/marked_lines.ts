@@ -9,7 +9,7 @@ export const setLevels = StateEffect.define<Uint8Array>();
 
 const LINES = ["", "cm-marked-soft", "cm-marked"].map((name) => Decoration.line({ class: name }));
 
-/** What a line of the text stands for. */
+/** The mark that a line of the text stands for. */
 export type MarkOfLine = (line: number) => Mark | null;
 
 export function markOfBlocks(blocks: Block[]): MarkOfLine {
@@ -62,7 +62,7 @@ export function markedLines(blocks: Block[], markOfLine: MarkOfLine): Extension 
 
 let clicked: EditorView | null = null;
 
-/** Whether a mark that is being pinned was clicked in this editor, which then stays where it is. */
+/** Whether the mark that is being pinned was clicked in this editor; then the editor does not scroll. */
 export function isClicked(view: EditorView): boolean {
   return view === clicked;
 }

@@ -1,8 +1,8 @@
-// The strip beside a text that shows where in all of it the marked lines are.
+// The strip beside a text that shows the positions of marked lines in the whole text.
 
 import type { Block } from "../indices";
 
-const LEAST_HEIGHT = 2; // pixels of a mark
+const MIN_HEIGHT = 2; // pixels of a mark
 
 export function drawRuler(canvas: HTMLCanvasElement | null, blocks: Block[], levels: Uint8Array, lines: number): void {
   const context = canvas?.getContext("2d");
@@ -18,7 +18,7 @@ export function drawRuler(canvas: HTMLCanvasElement | null, blocks: Block[], lev
     for (let at = 0; at < blocks.length; at++) {
       if (levels[at] !== level) continue;
       const { first, last } = blocks[at]!;
-      context.fillRect(0, (first - 1) * scale, canvas.width, Math.max((last - first + 1) * scale, LEAST_HEIGHT));
+      context.fillRect(0, (first - 1) * scale, canvas.width, Math.max((last - first + 1) * scale, MIN_HEIGHT));
     }
   }
 }

@@ -1,4 +1,4 @@
-// What stands beside the lines of a program: what became of them, and their share of the time in kernels.
+// Gutters beside the lines of a program: their fate in compilation, and their share of the kernels' time.
 
 import type { Extension } from "@codemirror/state";
 import { GutterMarker, gutter } from "@codemirror/view";

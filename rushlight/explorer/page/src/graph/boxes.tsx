@@ -7,9 +7,9 @@ import type { Graph, GraphNode } from "../recording";
 import type { Box, Group } from "./fold";
 import type { Placed } from "./layout";
 
-const MOST_LETTERS = 30; // longer labels are cut
-const LETTER = 7.3; // pixels of one
-const COLOURS = 10; // kernels repeat the styles' colours after this many
+const MAX_LETTERS = 30; // longer labels are cut
+const LETTER_WIDTH = 7.3; // pixels
+const COLOURS = 10; // the number of kernel colours in the styles; more kernels reuse them
 
 interface BoxProperties {
   at: Placed;
@@ -85,10 +85,10 @@ export function Frame({ at, group, onToggle }: { at: Placed; group: Group; onTog
 export function boxSize(graph: Graph, box: Box): { width: number; height: number } {
   const texts = box.node === null ? [`+ ${box.group.title}`, "000 nodes"] : textsOf(graph.nodes[box.node]!);
   const letters = Math.max(...texts.map((text) => short(text).length));
-  return { width: Math.max(70, 20 + letters * LETTER), height: 40 };
+  return { width: Math.max(70, 20 + letters * LETTER_WIDTH), height: 40 };
 }
 
-/** Whether a node's name or label has a text, which is in lower case. */
+/** Whether a node's name or label contains a text (in lower case). */
 export function hasText(node: GraphNode, text: string): boolean {
   return `${node.name} ${node.label}`.toLowerCase().includes(text);
 }
@@ -98,5 +98,5 @@ function textsOf(node: GraphNode): [string, string] {
 }
 
 function short(text: string): string {
-  return text.length > MOST_LETTERS ? `${text.slice(0, MOST_LETTERS - 1)}…` : text;
+  return text.length > MAX_LETTERS ? `${text.slice(0, MAX_LETTERS - 1)}…` : text;
 }

@@ -1,4 +1,4 @@
-// A drawing that one moves by dragging and zooms by the wheel.
+// A drawing that the user pans by dragging and zooms with the wheel.
 
 import type { ComponentChildren } from "preact";
 import { forwardRef } from "preact/compat";
@@ -7,7 +7,7 @@ import type { Placed } from "./layout";
 
 export interface CanvasHandle {
   fit: () => void;
-  /** Move a box into the middle; `show` does so only where it is off the screen. */
+  /** Move a box into the middle; `show` does so only if the box is off the screen. */
   centre: (box: Placed) => void;
   show: (box: Placed) => void;
 }
@@ -20,8 +20,8 @@ interface Properties {
 }
 
 const LARGEST = 2;
-const SMALLEST_FIT = 0.7; // smaller text can't be read: a large graph begins at its top instead
-const DRAGGED = 4; // pixels from which a press is no click
+const MIN_FIT = 0.7; // the smallest zoom with readable text: a larger graph is shown from its top instead
+const MIN_DRAG = 4; // pixels of movement that make a press a drag, not a click
 
 export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, label, children }, handle) => {
   const svg = useRef<SVGSVGElement>(null);
@@ -42,7 +42,7 @@ export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, lab
   };
   const centre = (box: Placed) => {
     const { clientWidth, clientHeight } = svg.current!;
-    const scale = Math.max(view.current.scale, SMALLEST_FIT);
+    const scale = Math.max(view.current.scale, MIN_FIT);
     view.current = {
       x: clientWidth / 2 - (box.x + box.width / 2) * scale,
       y: clientHeight / 2 - (box.y + box.height / 2) * scale,
@@ -59,7 +59,7 @@ export const Canvas = forwardRef<CanvasHandle, Properties>(({ width, height, lab
     if (!inside) centre(box);
   };
   useImperativeHandle(handle, () => ({ fit, centre, show }));
-  useEffect(() => fit(SMALLEST_FIT), [width, height]);
+  useEffect(() => fit(MIN_FIT), [width, height]);
   useEffect(() => listen(svg.current!, view, apply), []);
 
   return (
@@ -102,7 +102,7 @@ function listen(svg: SVGSVGElement, view: View, apply: () => void): () => void {
   const move = (event: PointerEvent) => {
     if (!from) return;
     const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
-    from.moved ||= Math.hypot(dx, dy) > DRAGGED;
+    from.moved ||= Math.hypot(dx, dy) > MIN_DRAG;
     view.current = { ...view.current, x: from.viewX + dx, y: from.viewY + dy };
     apply();
   };

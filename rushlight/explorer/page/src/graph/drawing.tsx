@@ -1,4 +1,4 @@
-// A graph as it was laid out. Marks and found nodes change classes; nothing is drawn anew for them.
+// The drawing of a graph after layout. Marked and found nodes only change their CSS classes; nothing is redrawn.
 
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
@@ -18,7 +18,7 @@ interface Properties {
   /** The text that was searched for. */
   found: string;
   onToggle: (group: string) => void;
-  /** Bring a box to where it is seen. */
+  /** Scroll a box into view. */
   show: (key: string) => void;
 }
 
@@ -50,7 +50,7 @@ export function Drawing(properties: Properties) {
   );
 }
 
-/** Keep the classes of boxes and lines in step with the mark and with what is found. */
+/** Update the classes of boxes and lines when the mark or the search changes. */
 function useMarks(properties: Properties, elements: Map<string, SVGGElement>, lines: (SVGPathElement | null)[]): void {
   const { graph, picture, layout, found, show } = properties;
   useEffect(() => effect(() => paint(properties, mark.value, elements, lines)), [layout]);

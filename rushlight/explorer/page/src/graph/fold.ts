@@ -1,4 +1,4 @@
-// Which boxes of a graph are drawn: nodes, or whole modules where they are folded.
+// Folding of graphs: a box is a node or a folded module.
 
 import type { Graph } from "../recording";
 
@@ -7,14 +7,14 @@ export interface Group {
   title: string;
   parent: Group | null;
   groups: Group[];
-  /** Nodes that are directly in it, and all of them. */
+  /** The nodes directly in the group, and all nodes in it and its subgroups. */
   own: number[];
   all: number[];
 }
 
 export interface Box {
   key: string;
-  /** A node's index, or null where the box is a folded group. */
+  /** A node's index, or null if the box is a folded group. */
   node: number | null;
   group: Group;
 }
@@ -26,12 +26,12 @@ export interface Picture {
   open: Group[];
 }
 
-const FIRST_BOXES = 60; // drawn at first: about what can be read without zooming
-const FEWEST_BOXES = 8; // fewer say little
-const RUN = 30; // nodes that are folded as one where a module has too many
-const MOST_IN_A_GROUP = 60;
+const MAX_FIRST_BOXES = 60; // boxes shown at first: about as many as are readable without zooming
+const MIN_FIRST_BOXES = 8; // with fewer boxes, single groups are opened too
+const RUN = 30; // nodes per artificial group, if a module has too many nodes
+const MAX_IN_A_GROUP = 60; // nodes directly in a module; more are divided into runs
 
-/** The modules of a graph as a tree. Where nodes know no modules, or a module has too many, runs of nodes take their place. */
+/** The modules of a graph as a tree. Too many nodes in a module, or without one, are divided into runs. */
 export function groupsOf(graph: Graph): Group {
   const root = newGroup("", "", null);
   const byKey = new Map<string, Group>();
@@ -64,7 +64,7 @@ function newGroup(key: string, title: string, parent: Group | null): Group {
 function cutIntoRuns(group: Group, graph: Graph): void {
   for (const each of group.groups) cutIntoRuns(each, graph);
   const calls = group.own.filter((node) => graph.nodes[node]!.kind === "call");
-  if (calls.length <= MOST_IN_A_GROUP) return;
+  if (calls.length <= MAX_IN_A_GROUP) return;
   group.own = group.own.filter((node) => graph.nodes[node]!.kind !== "call");
   for (let at = 0; at < calls.length; at += RUN) {
     const run = calls.slice(at, at + RUN);
@@ -80,7 +80,7 @@ function collect(group: Group): number[] {
   return group.all;
 }
 
-/** The groups to open at first: whole levels from outside inwards, as far as there is room, and single ones where that is little. */
+/** The groups to open at first: whole levels from the outside, as long as they fit, then single groups if there are few boxes. */
 export function openAtFirst(root: Group, hidden: (node: number) => boolean): Set<string> {
   const open = new Set([root.key]);
   const more = (group: Group) => group.groups.length + group.own.filter((node) => !hidden(node)).length - 1;
@@ -91,8 +91,8 @@ export function openAtFirst(root: Group, hidden: (node: number) => boolean): Set
     boxes += groups.reduce((sum, group) => sum + more(group), 0);
     level = groups.flatMap((group) => group.groups);
   };
-  while (level.length && boxes + level.reduce((sum, group) => sum + more(group), 0) <= FIRST_BOXES) openAll(level);
-  if (boxes < FEWEST_BOXES) for (const group of level) if (boxes + more(group) <= FIRST_BOXES) openAll([group]);
+  while (level.length && boxes + level.reduce((sum, group) => sum + more(group), 0) <= MAX_FIRST_BOXES) openAll(level);
+  if (boxes < MIN_FIRST_BOXES) for (const group of level) if (boxes + more(group) <= MAX_FIRST_BOXES) openAll([group]);
   return open;
 }
 

@@ -1,4 +1,4 @@
-// A drawn graph: folds by module, pans, zooms, and takes part in marks.
+// A graph view: folds by module, pans, zooms, and shows and sets marks.
 
 import { useSignal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -10,8 +10,8 @@ import { Drawing } from "./drawing";
 import { type Group, groupsAround, groupsOf, openAtFirst, pictureOf } from "./fold";
 import { layOut } from "./layout";
 
-const MOST_INPUTS = 24; // more inputs and constants are hidden at first
-const MOST_BOXES = 600; // laying out more takes many seconds
+const MAX_INPUTS = 24; // more inputs and constants are hidden at first
+const MAX_BOXES = 600; // the layout of more takes many seconds
 
 interface Properties {
   graph: Graph;
@@ -21,7 +21,7 @@ interface Properties {
 
 export function DrawnGraph({ graph, kernels, label }: Properties) {
   const isInput = (node: number) => graph.nodes[node]!.kind === "input" || graph.nodes[node]!.kind === "constant";
-  const many = useMemo(() => graph.nodes.filter((_, at) => isInput(at)).length > MOST_INPUTS, [graph]);
+  const many = useMemo(() => graph.nodes.filter((_, at) => isInput(at)).length > MAX_INPUTS, [graph]);
   const inputs = useSignal(!many);
   const shownInputs = inputs.value;
   const hidden = useMemo(() => (shownInputs ? () => false : isInput), [graph, shownInputs]);
@@ -37,16 +37,16 @@ export function DrawnGraph({ graph, kernels, label }: Properties) {
   const toggle = (key: string) => {
     const next = new Set(wanted);
     if (!next.delete(key)) next.add(key);
-    if (pictureOf(graph, root, next, hidden).boxes.length <= MOST_BOXES) open.value = next;
+    if (pictureOf(graph, root, next, hidden).boxes.length <= MAX_BOXES) open.value = next;
   };
-  /** Show the next node that has the text, unfolding what it is in. */
+  /** Show the next node that contains the text, and unfold the groups around it. */
   const search = (text: string, after: number) => {
     find.value = text;
     const node = nextWith(graph, text, after, hidden);
     sought.current = node;
     if (node === null) return;
     const next = new Set([...wanted, ...groupsAround(root, node)]);
-    if (pictureOf(graph, root, next, hidden).boxes.length > MOST_BOXES) return;
+    if (pictureOf(graph, root, next, hidden).boxes.length > MAX_BOXES) return;
     if (next.size > wanted.size) open.value = next;
     else showSought();
   };
@@ -75,7 +75,7 @@ export function DrawnGraph({ graph, kernels, label }: Properties) {
           Fit
         </button>
         {foldable && <button onClick={() => (open.value = new Set([root.key]))}>Fold all</button>}
-        {foldable && graph.nodes.length <= MOST_BOXES && (
+        {foldable && graph.nodes.length <= MAX_BOXES && (
           <button onClick={() => (open.value = keysOf(root))}>Unfold all</button>
         )}
         {many && (
@@ -106,7 +106,7 @@ function keysOf(group: Group): Set<string> {
   return new Set([group.key, ...group.groups.flatMap((each) => [...keysOf(each)])]);
 }
 
-/** The next node after one, or the first, whose name or label has a text. */
+/** The next node after a given one whose name or label contains a text; wraps around to the first. */
 function nextWith(graph: Graph, text: string, after: number, hidden: (node: number) => boolean): number | null {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return null;

@@ -1,4 +1,4 @@
-// Where the boxes and lines of a graph are.
+// The layout of a graph: positions of boxes and lines.
 
 import { Graph as Layered, layout } from "@dagrejs/dagre";
 import type { Box, Group, Picture } from "./fold";
@@ -13,7 +13,7 @@ export interface Placed {
 export interface Layout {
   width: number;
   height: number;
-  /** By key; those of groups are "c" and the key. */
+  /** Positions by box key; for frames the key is "c" and the group's key. */
   boxes: Map<string, Placed>;
   lines: { from: string; to: string; path: string }[];
 }
@@ -22,10 +22,10 @@ type Point = { x: number; y: number };
 
 const SPACE = { rankdir: "TB", nodesep: 14, ranksep: 30, edgesep: 8, marginx: 20, marginy: 40 };
 const TITLE = 13; // pixels over the boxes of a frame, for its title
-const MOST_BOXES_IN_FRAMES = 250; // more, and frames around modules take seconds to lay out
+const MAX_BOXES_IN_FRAMES = 250; // with more boxes, frames around modules would take seconds to lay out
 
 export function layOut(picture: Picture, sizeOf: (box: Box) => { width: number; height: number }): Layout {
-  const frames = picture.boxes.length <= MOST_BOXES_IN_FRAMES ? picture.open : [];
+  const frames = picture.boxes.length <= MAX_BOXES_IN_FRAMES ? picture.open : [];
   const graph = new Layered({ compound: frames.length > 0 });
   graph.setGraph({ ...SPACE });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -58,7 +58,7 @@ function read(graph: Layered, picture: Picture): Layout {
   return { width: width ?? 100, height: height ?? 100, boxes, lines };
 }
 
-/** Frames grow upwards: those around other frames by more, so that no title is on another. */
+/** Extend frames upwards for their titles: outer frames by more, so that titles do not overlap. */
 function makeRoomForTitles(boxes: Map<string, Placed>, { open }: Picture): void {
   const levels = new Map<Group, number>();
   for (const group of [...open].reverse()) {

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Children that take long: they come once what is around them is on the screen. */
+/** Children that are slow to render: they are added after their surroundings were painted. */
 export function AfterPaint({ children }: { children: () => ComponentChildren }) {
   const [painted, setPainted] = useState(false);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Calls over time: when each began, and how long it took, on a logarithmic scale.
+// Chart of calls over time: start and duration of each call, on a logarithmic scale.
 
 import * as format from "../format";
 import type { Call } from "../recording";
@@ -7,7 +7,7 @@ import { useSize } from "./size";
 
 const HEIGHT = 190;
 const EDGE = { left: 58, right: 14, top: 12, bottom: 26 };
-const MOST_POINTS = 1500;
+const MAX_POINTS = 1500;
 
 const SHAPES: Record<string, string> = {
   compile: "M-5,-5h10v10h-10z",
@@ -49,11 +49,11 @@ function Key({ kinds }: { kinds: string[] }) {
   );
 }
 
-/** Of very many calls, those that took longest in each stretch of time. */
+/** If there are very many calls, keep the longest one of each stretch of time. */
 function thinned(calls: Call[]): Call[] {
-  if (calls.length <= MOST_POINTS) return calls;
-  const stretch = calls.length / MOST_POINTS;
-  return Array.from({ length: MOST_POINTS }, (_, at) => {
+  if (calls.length <= MAX_POINTS) return calls;
+  const stretch = calls.length / MAX_POINTS;
+  return Array.from({ length: MAX_POINTS }, (_, at) => {
     const part = calls.slice(Math.floor(at * stretch), Math.floor((at + 1) * stretch));
     return part.reduce((most, call) => (call.seconds > most.seconds ? call : most));
   });

@@ -1,4 +1,4 @@
-// Marks on the many children of a drawing: classes change, and nothing is drawn anew.
+// Marks on the many children of a drawing: only CSS classes change, nothing is redrawn.
 
 import { effect } from "@preact/signals";
 import type { RefObject } from "preact";
@@ -12,7 +12,7 @@ export interface Marked {
   kernel: KernelEntry | null;
 }
 
-/** A reference to the element whose children stand for the entries, in their order. */
+/** Return a reference to the element whose children stand for the entries, in order. */
 export function useMarkedGroup(entries: Marked[]): RefObject<SVGGElement | null> {
   const group = useRef<SVGGElement>(null);
   useEffect(

@@ -1,4 +1,4 @@
-// Kernels by operations per byte and operations per second, under what the machine can do.
+// The roofline chart: kernels by operations per byte and operations per second, below the machine's limits.
 
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -97,7 +97,7 @@ function Drawing({
   );
 }
 
-/** Memory bounds the left part, arithmetic the right one. The line begins where it enters the chart. */
+/** The roof: memory bounds the left part, arithmetic the right part. The line begins where it enters the chart. */
 function roof(bandwidth: number, flops: number, ridge: number, left: number, right: number, low: number): [number, number][] {
   const begin = Math.max(left, low / bandwidth);
   return [

@@ -4,7 +4,7 @@ import { searching } from "../keys";
 import { search } from "../search";
 import { index } from "../state";
 
-const WAIT = 80; // milliseconds after a letter, before a search
+const WAIT = 80; // milliseconds between a keystroke and the search
 
 export function SearchBox() {
   const text = useSignal("");

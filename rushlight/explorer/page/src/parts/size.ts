@@ -6,7 +6,7 @@ interface Size {
   height: number;
 }
 
-/** A reference to an element, and its size, which follows the window; 0 before it is known. */
+/** Return a reference to an element, and the element's current size (0 before it is known). */
 export function useSize(): [RefObject<HTMLDivElement | null>, Size] {
   const frame = useRef<HTMLDivElement>(null);
   const [size, setSize] = useState<Size>({ width: 0, height: 0 });

@@ -1,4 +1,4 @@
-// Small parts that all views use.
+// Small components that all views use.
 
 import type { ComponentChildren } from "preact";
 import { type KernelEntry, fileOf, lineOf, lineText, placeName } from "../indices";
@@ -6,7 +6,7 @@ import { type Level, hover, levelOf, levelOfLines, mark, markOf, togglePin } fro
 import type { Place } from "../recording";
 import { index, showFile } from "../state";
 
-/** Why there is nothing to see, and what to do to see it. */
+/** A message that says why a view is empty, and how to fill it. */
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="empty">
@@ -44,7 +44,7 @@ export function levelClass(level: Level): string {
   return LEVELS[level]!;
 }
 
-/** Handlers and a class that make an element take part in marks. */
+/** Handlers and a class that let an element show and set marks. */
 export function marking(places: Place[], kernel: KernelEntry | null = null) {
   const level = kernel ? levelOf(mark.value, places, kernel) : levelOfLines(mark.value, places);
   const own = () => markOf(places, kernel);
@@ -71,13 +71,13 @@ export function PlaceLink({ place, text = false }: { place: Place; text?: boolea
   );
 }
 
-const MOST_PLACES = 3; // links in a table's cell
+const MAX_PLACES = 3; // links in a table's cell
 
 export function Places({ places }: { places: Place[] }) {
-  const rest = places.length - MOST_PLACES;
+  const rest = places.length - MAX_PLACES;
   return (
     <span class="places">
-      {places.slice(0, MOST_PLACES).map((place, at) => (
+      {places.slice(0, MAX_PLACES).map((place, at) => (
         <PlaceLink key={at} place={place} />
       ))}
       {rest > 0 && (

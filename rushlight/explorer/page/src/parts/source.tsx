@@ -1,4 +1,4 @@
-// The programs' own lines, always on the screen.
+// The source of the programs, always on the screen.
 
 import { computed } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -68,7 +68,7 @@ function Source({ index, at }: { index: Index; at: number }) {
   );
 }
 
-/** The first line with text, where many empty ones come before it: an archive holds parts of files. */
+/** The first non-empty line, if many empty ones come before it: an archive holds parts of files. */
 function beginOf(text: string, at: number): number | null {
   const first = countLines(text.slice(0, Math.max(text.search(/\S/), 0)));
   const isPinned = [...(pinned.peek()?.places ?? [])].some((place) => fileOf(place) === at);

@@ -1,4 +1,4 @@
-// A stage: its text, what changed in it, and its graph as a drawing.
+// A stage: its text, its changes against an earlier stage, and its graph as a drawing.
 
 import { computed, signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";

@@ -1,4 +1,4 @@
-// The stages of the unit that is shown, in order. Those that the mark reaches light up.
+// The stages of the shown unit, in order. The stages that the mark reaches light up.
 
 import { computed } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -16,7 +16,7 @@ export interface Stop {
   panel: string;
 }
 
-/** Where `[` and `]` lead through: panels that are no stage, and stages. */
+/** The stops of the keys `[` and `]`: stages, and other panels. */
 export function stopsOf(found: Unit): Stop[] {
   const stages = (view: View) =>
     found.stages.filter((stage) => viewOf(found, stage) === view).map((stage) => stageStop(view, stage));
@@ -48,14 +48,14 @@ function shortTitle(stage: string, title: string): string {
   return title.length <= 22 ? title : `${stage}: ${title.slice(0, 14)}…`;
 }
 
-/** The stop that a view begins with, and the one that is shown. */
+/** A view's first stop, and the shown stop. */
 export function stopAt(found: Unit): Stop | null {
   const { view, stage, panel } = route.value;
   const own = stopsOf(found).filter((stop) => stop.view === view);
   return own.find((stop) => (stage !== null ? stop.stage === stage : panel !== "" && stop.panel === panel)) ?? own[0] ?? null;
 }
 
-/** The stage that is shown; null where the view shows something else. */
+/** The shown stage; null if the view shows something else. */
 export function stageAt(found: Unit): StageEntry | null {
   const stage = stopAt(found)?.stage ?? null;
   return stage === null ? null : (index.value!.stages.get(stage) ?? null);
@@ -66,7 +66,7 @@ export function goToStop(stop: Stop): void {
   else go({ view: stop.view, unit: unit.peek()?.id ?? null, stage: null, panel: stop.panel });
 }
 
-/** Go to the stage before or after the one that is shown. */
+/** Go to the stage before or after the shown one. */
 export function stepStage(by: 1 | -1): void {
   const found = unit.peek();
   if (!found) return;

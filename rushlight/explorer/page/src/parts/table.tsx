@@ -1,4 +1,4 @@
-// A table that sorts, and draws only the rows that are on the screen.
+// A sortable table that renders only the rows on the screen.
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
@@ -9,13 +9,13 @@ import { marking } from "./small";
 
 export interface Column<Row> {
   title: string;
-  /** Of a grid: "90px", "minmax(80px, 1fr)". */
+  /** The width in CSS grid syntax: "90px", "minmax(80px, 1fr)". */
   width: string;
   cell: (row: Row) => ComponentChildren;
-  /** What the column sorts by; numbers begin with the largest. */
+  /** The value that the column sorts by; numbers are sorted in descending order. */
   by?: (row: Row) => number | string;
   hint?: string;
-  /** Whether its cells are numbers alone, which stand to the right. */
+  /** Whether all cells are numbers, which are aligned to the right. */
   numeric?: boolean;
 }
 
@@ -27,7 +27,7 @@ interface Properties<Row> {
   kernelOf?: (row: Row) => KernelEntry | null;
   selected?: Row | null;
   onSelect?: (row: Row) => void;
-  /** The column that it is sorted by at first; none for the order given. */
+  /** The column that the table is sorted by at first; none keeps the given order. */
   first?: string;
 }
 

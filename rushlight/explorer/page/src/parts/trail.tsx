@@ -1,4 +1,4 @@
-// The bar at the foot: what the marked line became.
+// The bar at the foot: the result of the marked line in each stage.
 
 import { computed } from "@preact/signals";
 import * as format from "../format";

@@ -1,4 +1,4 @@
-// What stands over every view of a unit: which one it is, and its stages.
+// The head of every view of a unit: the choice of the unit, and its stages.
 
 import type { ComponentChildren } from "preact";
 import type { Unit } from "../recording";

@@ -1,4 +1,4 @@
-// Where to look: breaks, recompiles and the largest kernels.
+// Advice on where to look: breaks, recompiles and the slowest kernels.
 
 import * as format from "../format";
 import type { Index } from "../indices";
@@ -7,7 +7,7 @@ import { openKernel } from "../parts/open_kernel";
 import type { Break, Unit } from "../recording";
 import { go } from "../state";
 
-const MOST = 5; // entries shown of each kind
+const MAX_ENTRIES = 5; // shown of each kind
 
 interface Found {
   unit: Unit;
@@ -15,7 +15,7 @@ interface Found {
   times: number;
 }
 
-/** Breaks at the same place for the same reason count as one. */
+/** Merge breaks at the same place with the same reason. */
 function distinctBreaks(units: Unit[]): Found[] {
   const found = new Map<string, Found>();
   for (const unit of units) {
@@ -39,7 +39,7 @@ export function WhereToLook({ found }: { found: Index }) {
   return (
     <Panel title="Where to look">
       <ul class="advice">
-        {breaks.slice(0, MOST).map(({ unit, each, times }, at) => (
+        {breaks.slice(0, MAX_ENTRIES).map(({ unit, each, times }, at) => (
           <li key={`b${at}`}>
             <span class="shape broken" />
             <div>
@@ -52,13 +52,13 @@ export function WhereToLook({ found }: { found: Index }) {
             </div>
           </li>
         ))}
-        {breaks.length > MOST && (
+        {breaks.length > MAX_ENTRIES && (
           <li class="faint">
             <span />
-            {breaks.length - MOST} more breaks, in the view Capture of each unit
+            {breaks.length - MAX_ENTRIES} more breaks, in the view Capture of each unit
           </li>
         )}
-        {again.slice(0, MOST).map((unit) => (
+        {again.slice(0, MAX_ENTRIES).map((unit) => (
           <li key={`r${unit.id}`}>
             <span class="shape recompiled" />
             <div>
@@ -74,13 +74,13 @@ export function WhereToLook({ found }: { found: Index }) {
             </div>
           </li>
         ))}
-        {again.length > MOST && (
+        {again.length > MAX_ENTRIES && (
           <li class="faint">
             <span />
-            {again.length - MOST} more recompiles
+            {again.length - MAX_ENTRIES} more recompiles
           </li>
         )}
-        {kernels.slice(0, MOST).map((entry) => (
+        {kernels.slice(0, MAX_ENTRIES).map((entry) => (
           <li key={`k${entry.unit.id} ${entry.index}`}>
             <Bar share={entry.kernel.seconds / found.kernelSeconds} />
             <div>

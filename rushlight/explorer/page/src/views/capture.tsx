@@ -1,4 +1,4 @@
-// What capture made of a function: its lines, breaks, guards, and the bytecode that replaces it.
+// The result of capturing a function: its lines, breaks, guards, and the bytecode that replaces it.
 
 import type { ComponentChildren } from "preact";
 import * as format from "../format";

@@ -1,4 +1,4 @@
-// Two recordings beside one another: what changed in files, graphs, kernels and times.
+// Comparison of two recordings: changes in files, graphs, kernels and times.
 
 import { signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -70,7 +70,7 @@ function Choice({
   );
 }
 
-/** A picker of files; what it reads becomes one more recording. */
+/** A file picker that adds a file's recording. */
 export function Opener() {
   const open = async (input: HTMLInputElement) => {
     const file = input.files?.[0];
@@ -125,12 +125,12 @@ function Figures({ found }: { found: Figure[] }) {
   );
 }
 
-const SAME = 0.02; // differences below it are noise
+const MIN_CHANGE = 0.02; // smaller relative differences are noise
 
 function Change({ before, after }: { before: number; after: number }) {
   if (!before || !after) return <span class="faint">{before === after ? "–" : before ? "gone" : "new"}</span>;
   const change = after / before - 1;
-  if (Math.abs(change) < SAME) return <span class="faint">same</span>;
+  if (Math.abs(change) < MIN_CHANGE) return <span class="faint">same</span>;
   return (
     <span class={change > 0 ? "more" : "less"}>
       {change > 0 ? "▲" : "▼"} {change > 1 ? `${(change + 1).toFixed(1)}×` : format.percent(Math.abs(change))}

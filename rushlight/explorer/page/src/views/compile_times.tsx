@@ -1,10 +1,10 @@
-// The calls that compiled, and which stages took how much of them.
+// The calls that compiled, with the time of each stage.
 
 import * as format from "../format";
 import { Panel } from "../parts/small";
 import type { Call } from "../recording";
 
-const MOST = 8; // calls, the slowest ones
+const MAX_CALLS = 8; // only the slowest calls are shown
 
 export function CompileTimes({ calls }: { calls: Call[] }) {
   const compiling = calls.filter((call) => call.stages.length > 0).sort((a, b) => b.seconds - a.seconds);
@@ -18,7 +18,7 @@ export function CompileTimes({ calls }: { calls: Call[] }) {
       aside={`${format.seconds(all)} in ${format.count(compiling.length, "call")} that compiled`}
     >
       <div class="compile-times">
-        {compiling.slice(0, MOST).map((call, at) => (
+        {compiling.slice(0, MAX_CALLS).map((call, at) => (
           <Row key={at} call={call} width={call.seconds / compiling[0]!.seconds} colours={colours} />
         ))}
       </div>

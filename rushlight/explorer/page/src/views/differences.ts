@@ -1,4 +1,4 @@
-// What differs between two recordings.
+// The differences between two recordings.
 
 import { type Index, type KernelEntry, append, lineText } from "../indices";
 import type { Recording, Stage } from "../recording";
@@ -18,13 +18,13 @@ export interface KernelPair {
   after: KernelEntry | null;
 }
 
-/** The texts that differ: of files, and of stages that have the same unit, title and place among those. */
+/** The pairs of texts that differ: files by name, and stages by unit, stage and title. */
 export function textPairs(before: Recording, after: Recording): TextPair[] {
   return [...filePairs(before, after), ...stagePairs(before, after)].filter((pair) => pair.before !== pair.after);
 }
 
 function filePairs(before: Recording, after: Recording): TextPair[] {
-  const pairs = joined(before.files, after.files, (file) => file.name);
+  const pairs = pairByKey(before.files, after.files, (file) => file.name);
   return pairs.map(([a, b]) => ({
     group: "Files",
     title: (b ?? a)!.name,
@@ -37,7 +37,7 @@ function filePairs(before: Recording, after: Recording): TextPair[] {
 
 function stagePairs(before: Recording, after: Recording): TextPair[] {
   const stages = (recording: Recording) => recording.units.flatMap((unit) => unit.stages.map((stage) => ({ unit, stage })));
-  const pairs = joined(stages(before), stages(after), ({ unit, stage }) => `${unit.name} ${stage.stage} ${stage.title}`);
+  const pairs = pairByKey(stages(before), stages(after), ({ unit, stage }) => `${unit.name} ${stage.stage} ${stage.title}`);
   return pairs.map(([a, b]) => {
     const { unit, stage } = (b ?? a)!;
     return {
@@ -51,7 +51,7 @@ function stagePairs(before: Recording, after: Recording): TextPair[] {
   });
 }
 
-/** Kernels beside those with the same operators and lines; what is left over, beside those with the same operators. */
+/** Pair kernels with the same operators and lines, then the remaining ones with the same operators. */
 export function kernelPairs(before: Index, after: Index): KernelPair[] {
   const operators = ({ kernel, unit }: KernelEntry) => `${unit.name} ${kernel.graph} ${kernel.operators.join(" ")}`;
   const lines = (index: Index) => (entry: KernelEntry) =>
@@ -66,7 +66,7 @@ export function kernelPairs(before: Index, after: Index): KernelPair[] {
 
 type Keys = (entry: KernelEntry) => string;
 
-/** Add the pairs that have the same key; what is left of both. */
+/** Add the pairs that have the same key; return the unmatched kernels of both. */
 function match(
   before: KernelEntry[],
   after: KernelEntry[],
@@ -86,8 +86,8 @@ function match(
   return [left, after.filter((each) => !matched.has(each))];
 }
 
-/** Items of two lists side by side by key, the n-th of a key beside the n-th. */
-function joined<T>(before: T[], after: T[], keyOf: (item: T) => string): [T | null, T | null][] {
+/** Pair the items of two lists by key: the n-th item of a key with the n-th. */
+function pairByKey<T>(before: T[], after: T[], keyOf: (item: T) => string): [T | null, T | null][] {
   const numbered = (items: T[]) => {
     const counts = new Map<string, number>();
     return new Map(

@@ -1,4 +1,4 @@
-// Operators that ran without being compiled: their way through the dispatcher, and the tape that they left.
+// Operators that ran eagerly: how the dispatcher handled them, and the tape that they recorded.
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";

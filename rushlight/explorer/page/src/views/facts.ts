@@ -33,7 +33,7 @@ export function sentence(unit: Unit): string {
   return `${status}${took}${facts.length ? `: ${facts.join(", ")}` : ""}${unit.why ? ` (${unit.why})` : ""}.`;
 }
 
-/** The measured call: the one that kernels' times belong to. */
+/** The measured call: the call that the kernels' times belong to. */
 export function timedCall(recording: Recording, unit: Unit | null = null): Call | null {
   return recording.calls.find((call) => call.timed && (!unit || call.unit === unit.id)) ?? null;
 }

@@ -1,4 +1,4 @@
-// How a unit's graphs became C++: loops, fusion, memory, code, kernel by kernel.
+// The way of a unit's graphs to C++: loops, fusion, memory and code, kernel by kernel.
 
 import { computed, signal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -54,7 +54,7 @@ function kernelsIn(entry: StageEntry): KernelEntry[] {
   return index.value!.kernels.filter(({ kernel }) => kernel.code?.[0] === entry.stage.id);
 }
 
-/** The assembly of the marked kernel; it stays where the mark is about none of these. */
+/** The assembly of the marked kernel; if the mark concerns no kernel of this unit, the last one stays. */
 function Assembly({ kernels }: { kernels: KernelEntry[] }) {
   const shown = useMemo(() => {
     let last = kernels.find(({ kernel }) => kernel.assembly)!;

@@ -1,4 +1,4 @@
-// Kernels with their times, and how near these are to what the machine can do.
+// Kernels with their times, compared to the machine's limits.
 
 import { useMemo } from "preact/hooks";
 import * as format from "../format";

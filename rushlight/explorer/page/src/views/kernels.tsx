@@ -1,4 +1,4 @@
-// The kernels of a unit: which operators became one, why neighbours did not join, their C++.
+// The kernels of a unit: the operators fused in each, why neighbours were not fused, and the C++.
 
 import { useMemo } from "preact/hooks";
 import { useSignal } from "@preact/signals";

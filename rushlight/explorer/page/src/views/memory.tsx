@@ -1,4 +1,4 @@
-// The memory plan as a chart: which bytes of the arena hold which buffer while which kernels run.
+// The memory plan as a chart: the arena's bytes by kernels, with the buffer that occupies them.
 
 import { useMemo } from "preact/hooks";
 import * as format from "../format";
@@ -11,7 +11,7 @@ import type { Memory, Place, Unit } from "../recording";
 import { index } from "../state";
 
 const EDGE = { left: 70, right: 16, top: 10, bottom: 34 };
-const LETTER = 7; // pixels of a name's letter
+const LETTER_WIDTH = 7; // pixels, in buffer names
 
 export function MemoryPlans({ unit }: { unit: Unit }) {
   return (
@@ -45,7 +45,7 @@ interface BlockShape {
   offset: number;
   first: number;
   last: number;
-  /** The kernel that writes it, and the lines of all kernels that hold it. */
+  /** The kernel that writes the buffer, and the lines of all kernels during which it is live. */
   kernel: KernelEntry | null;
   places: Place[];
 }
@@ -121,7 +121,7 @@ function Block({ shape, x, y, width, height }: { shape: BlockShape; x: number; y
         height={Math.max(height - 1, 1)}
         rx={2}
       />
-      {height > 13 && width > shape.name.length * LETTER + 8 && (
+      {height > 13 && width > shape.name.length * LETTER_WIDTH + 8 && (
         <text x={x + 6} y={y + height / 2 + 4}>
           {shape.name}
         </text>

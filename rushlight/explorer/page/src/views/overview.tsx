@@ -1,4 +1,4 @@
-// What was recorded, and where to look first.
+// The overview: the recorded units, and advice on where to look first.
 
 import * as format from "../format";
 import type { Index } from "../indices";

@@ -8,7 +8,7 @@ import { Panel } from "../parts/small";
 import type { Steps } from "../recording";
 import { isTyping } from "../keys";
 
-const INTERVAL = 350; // milliseconds between steps while it plays
+const INTERVAL = 350; // milliseconds between steps during playback
 
 export function Stepper({ steps }: { steps: Steps }) {
   const at = useSignal(0);

@@ -1,4 +1,4 @@
-// The time of kernels, added up to what they come from.
+// The time of kernels, summed by their origin: line, module or graph.
 
 import { type Index, type KernelEntry, placeName } from "../indices";
 import type { Place } from "../recording";
@@ -29,7 +29,7 @@ export function byGraph(index: Index): Sum[] {
   return sorted(sums.list());
 }
 
-/** A kernel of several modules counts for each with the part of its nodes that are there, and for the modules around. */
+/** Divide a kernel's time among modules by its number of nodes in each; enclosing modules get the same share. */
 export function byModule(index: Index): Sum[] {
   const sums = new Sums();
   const paths = new Map<KernelEntry, string[][]>();

@@ -1,4 +1,4 @@
-// Where the time of a call goes: kernel by kernel, and added up to lines, modules and graphs.
+// The time of a call: by kernel, and summed by line, module and graph.
 
 import { useSignal } from "@preact/signals";
 import { useMemo } from "preact/hooks";
@@ -38,7 +38,7 @@ export function Time() {
   );
 }
 
-/** The measured calls of each unit: how much of them is in kernels. */
+/** The measured calls of each unit, with the share of their time in kernels. */
 function Balance({ found }: { found: Index }) {
   const measured = measuredUnits(found);
   return (
