@@ -33,21 +33,21 @@ __all__ = [
 
 
 def run(fn: Callable | None = None) -> Callable:
-    """`fn`, in whose calls nothing new is captured: what was captured is used, and everything else runs in eager."""
+    """Wrap `fn` so that its calls use existing captures and make no new ones; everything else runs in eager."""
     return set_stance("eager_on_recompile")(fn) if fn is not None else run
 
 
 def mark_static_address(t: Tensor, guard: bool = True) -> None:
-    """Nothing: compiled code is given the addresses of its inputs at each call. TypeError for what is no tensor."""
+    """Do nothing: compiled code gets the addresses of its inputs at each call. TypeError if `t` is no tensor."""
     if not isinstance(t, Tensor):
         raise TypeError(f"mark_static_address expects a tensor but received {type(t).__name__}")
 
 
 def optimize_assert(backend: str | Callable = "inductor", **options: Any) -> Callable:
-    """A decorator that compiles with a backend and makes a graph break an error."""
+    """Return a decorator that compiles with a backend and makes a graph break an error."""
     return compile(backend=backend, fullgraph=True, **options)
 
 
 def optimize(backend: str | Callable = "inductor", *, nopython: bool = False, **options: Any) -> Callable:
-    """A decorator that compiles with a backend; `nopython` is `compile`'s `fullgraph`, the rest is passed on."""
+    """Return a decorator that compiles with a backend; `nopython` is `compile`'s `fullgraph`, the rest is passed on."""
     return compile(backend=backend, fullgraph=nopython, **options)

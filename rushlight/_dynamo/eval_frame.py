@@ -31,17 +31,17 @@ __all__ = [
 
 
 def is_dynamo_supported() -> bool:
-    """True: every Python that this library runs on has the frame hook."""
+    """Return True: every Python that this library runs on has the frame hook."""
     return True
 
 
 def innermost_fn(fn):
-    """The function or module that `torch.compile` was given, for what it returned; anything else as it is."""
+    """Return the function or module that `torch.compile` was given, for what it returned; anything else as it is."""
     return innermost(fn)
 
 
 def _debug_get_cache_entry_list(code):
-    """The cache entries of a function, compiled module or code object, the latest first.
+    """Return the cache entries of a function, compiled module or code object, the latest first.
 
     Each has `check_fn` (the guard), `code` (what runs instead; `dis` shows it) and `guarded_code`, whose `source` is that code
     as Python text.

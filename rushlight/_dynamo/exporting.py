@@ -29,7 +29,7 @@ def export(
     tracing_mode: str = "symbolic", dynamic_shapes: Any = None, assume_static_by_default: bool = False,
     same_signature: bool = True, **extra_kwargs: Any,
 ) -> Any:  # fmt: skip
-    """A function that takes example arguments and returns the `ExportResult` of `f`: see `torch.export.export`.
+    """Return a function that takes example arguments and returns the `ExportResult` of `f`: see `torch.export.export`.
 
     Args:
         extra_args, extra_kwargs: example arguments given here are those of the call, whose result is returned at once.
@@ -70,7 +70,7 @@ def _all_open(value: Any) -> dict[int, Any] | None:
 
 
 def _module_of(function: Callable) -> Module:
-    """A module whose forward is a function, and has its signature."""
+    """Return a module whose forward is a function, and has its signature."""
 
     def forward(self: Module, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)

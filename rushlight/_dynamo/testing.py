@@ -19,7 +19,7 @@ aten = namespaces.namespace("aten")
 def rand_strided(
     size: Sequence[int], stride: Sequence[int], dtype: Dtype = float32, device: str = "cpu", extra_size: int = 0
 ) -> Tensor:
-    """Random values that lie in memory so, with `extra_size` elements behind them: normal ones, or integers below 16."""
+    """Return random values that lie in memory so, with `extra_size` elements behind them: normal ones, or integers below 16."""
     length = 1 + sum((number - 1) * step for number, step in zip(size, stride, strict=True)) if all(size) else 0
     if dtype.is_floating_point or dtype.is_complex:
         memory = aten.randn.default([length + extra_size], dtype=dtype, device=device)

@@ -25,15 +25,15 @@ class DynamoFrameType(Protocol):
 
     @property
     def f_code(self) -> types.CodeType:
-        """The code that is about to run."""
+        """Return the code that is about to run."""
 
     @property
     def f_locals(self) -> dict[str, Any]:
-        """The arguments by name."""
+        """Return the arguments by name."""
 
     @property
     def f_globals(self) -> dict[str, Any]:
-        """The function's globals."""
+        """Return the function's globals."""
 
 
 class GuardedCode:
@@ -66,7 +66,7 @@ class DynamoCallbackFn(Protocol):
     def __call__(
         self, frame: DynamoFrameType, cache_entry: CacheEntry | None, frame_state: FrameState
     ) -> GuardedCode | bool | None:
-        """What runs instead; None for the function itself, this time, False for it from now on."""
+        """Return what runs instead; None for the function itself, this time, False for it from now on."""
 
 
 DynamoCallback = DynamoCallbackFn | bool | None

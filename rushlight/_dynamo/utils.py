@@ -7,5 +7,5 @@ __all__ = ["counters", "is_compile_supported"]
 
 
 def is_compile_supported(device_type: str) -> bool:
-    """Whether `torch.compile` makes code for a device. RuntimeError for a name of no device."""
+    """Return whether `torch.compile` makes code for a device. RuntimeError for a name of no device."""
     return as_device(device_type).type == "cpu"

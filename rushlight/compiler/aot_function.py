@@ -84,16 +84,16 @@ def make_boxed_compiler(compiler: GraphCompiler) -> GraphCompiler:
     return lambda module, example_inputs: make_boxed_func(compiler(module, example_inputs))
 
 
-def _unboxed(compiled: Callable) -> Callable:
+def _unbox_inputs(compiled: Callable) -> Callable:
     return (lambda *values: compiled(list(values))) if getattr(compiled, "_boxed_call", False) else compiled
 
 
-def _compiled(compiler: GraphCompiler, module: GraphModule) -> Callable:
+def _compile_module(compiler: GraphCompiler, module: GraphModule) -> Callable:
     inputs = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
     made = compiler(module, inputs)
     if not callable(made):
         raise TypeError(f"a compiler returns a callable, got {type(made).__name__}")
-    return _unboxed(made)
+    return _unbox_inputs(made)
 
 
 # Functions
@@ -156,7 +156,7 @@ class _Tracer:
         self.result_spec: TreeSpec | None = None
 
     def flat(self, *tensors: Tensor) -> tuple:
-        """The function of its tensors alone; returns its results as a flat tuple."""
+        """Return the function of its tensors alone; returns its results as a flat tuple."""
         remaining = iter(tensors)
         leaves = [next(remaining) if isinstance(leaf, Tensor) else leaf for leaf in self.leaves]
         args, kwargs = tree_unflatten(leaves, self.spec)
@@ -180,7 +180,7 @@ class _Tracer:
             )
         for graph_pass in PIPELINE:
             graph_pass(captured.module)
-        return _compiled(self.compilers.inference, captured.module)
+        return _compile_module(self.compilers.inference, captured.module)
 
     def _training(self, tensors: list[Tensor]) -> Callable:
         joint = trace_joint(self.flat, tensors, {}, None, self.compilers.decompositions)
@@ -189,8 +189,8 @@ class _Tracer:
         if joint.module.meta.get("keep_eager"):
             raise Untraceable(joint.module.meta["keep_eager"])
         parts = self._partition(joint)
-        forward = _compiled(self.compilers.forward, parts.forward)
-        backward = _compiled(self.compilers.backward, parts.backward)
+        forward = _compile_module(self.compilers.forward, parts.forward)
+        backward = _compile_module(self.compilers.backward, parts.backward)
         return CompiledTraining(
             plan_run(joint, parts), forward, backward, disable(lambda arrived: self._part(parts, arrived)), disable(self.flat),
             lambda reason: None,
@@ -214,7 +214,7 @@ class _Tracer:
         """Compile a backward for only some results."""
         part = backward_of(parts, arrived)
         check(part.module)
-        return RunnablePart(_compiled(self.compilers.backward, part.module), part.saved, part.gradients)
+        return RunnablePart(_compile_module(self.compilers.backward, part.module), part.saved, part.gradients)
 
 
 # Modules
@@ -229,7 +229,7 @@ class AOTModule(Module):
         object.__setattr__(self, "_compiled", compiled)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The original module's result."""
+        """Return the original module's result."""
         return self._compiled(_tensors_of(self.orig_module), *args, **kwargs)
 
 
@@ -238,8 +238,8 @@ def _tensors_of(module: Module) -> dict[str, Tensor]:
 
 
 def aot_module(mod: Module, *args: Any, **kwargs: Any) -> Module:
-    """A module like `mod`, compiled by `aot_function` with these arguments. Parameters and buffers are the first inputs of its
-    graphs."""
+    """Return a module like `mod`, compiled by `aot_function` with these arguments. Parameters and buffers are the first inputs
+    of its graphs."""
     return AOTModule(mod, aot_function(lambda tensors, *given, **named: functional_call(mod, tensors, given, named),
                                        *args, **kwargs))  # fmt: skip
 

@@ -80,8 +80,8 @@ def compile_to_aten(
 
 
 def needs_gradients(module: GraphModule) -> bool:
-    """Whether the graph computes a value that needs gradients. A view of a parameter made in no_grad mode is a leaf and needs
-    none."""
+    """Return whether the graph computes a value that needs gradients. A view of a parameter made in no_grad mode is a leaf and
+    needs none."""
     calls = (node for node in module.graph.nodes if node.op.startswith("call_"))
     tensors = (tensor for node in calls for tensor in _tensors(node.meta.get("example_value")))
     return any(_requires_grad(tensor) and _has_history(tensor) for tensor in tensors)
@@ -102,15 +102,15 @@ def _requires_grad(value: object) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def _asking(module: GraphModule) -> list[bool]:
-    """Which results require grad: inputs, and views of them made in no_grad mode."""
+def _results_requiring_grad(module: GraphModule) -> list[bool]:
+    """Return for each result whether it requires grad: an input, or a view of one made in no_grad mode, may."""
     results = tree_flatten(module.graph.output_node().args[0])[0]
     return [isinstance(result, Node) and _requires_grad(result.meta.get("example_value")) for result in results]
 
 
 def _gives_inputs(module: GraphModule) -> bool:
-    """Whether results of an aten graph share memory with its inputs: native code may return an input itself for a detached
-    one."""
+    """Return whether results of an aten graph share memory with its inputs: native code may return an input itself for a
+    detached one."""
     read = (node for node in module.graph.nodes if node.op in ("placeholder", "get_attr"))
     memory = {tensor._impl.storage for node in read for tensor in _tensors(node.meta.get("val"))}
     results = (node for node in tree_flatten(module.graph.output_node().args[0])[0] if isinstance(node, Node))
@@ -163,7 +163,7 @@ class AtenGraph:
 
     @functools.cached_property
     def module(self) -> GraphModule:
-        """The captured graph."""
+        """Return the captured graph."""
         return self._captured()
 
     @functools.cached_property
@@ -189,7 +189,7 @@ class AtenGraph:
             return self.run
         if is_placed:
             self._placed = self._placed or {}
-            self._placed[self._placement(inputs)] = made
+            self._placed[self._memory_sharing(inputs)] = made
             self.run = self._run_placed
             self._compiled = made
         else:
@@ -199,15 +199,15 @@ class AtenGraph:
     def _use(self, made: Callable, has_constants: bool, count: int) -> None:
         """Make a callable of `count` inputs run the graph from now on."""
         if type(made) is GraphLaunch and has_constants:
-            made.general = self._general(made, made.general, count)
+            made.general = self._make_fallback(made, made.general, count)
             self.run = made
         elif not has_constants:
             self.run = made
         self._compiled = made
 
-    def _general(self, launch: GraphLaunch, general: Callable, count: int) -> Callable:
-        """The Python fallback of a native launch. If a constant does not fit, it recaptures, for later calls as well. It may
-        get a random seed after the program's `count` inputs."""
+    def _make_fallback(self, launch: GraphLaunch, general: Callable, count: int) -> Callable:
+        """Return the Python fallback of a native launch. If a constant does not fit, it recaptures, for later calls as well. It
+        may get a random seed after the program's `count` inputs."""
 
         def run(*tensors: Tensor | int) -> tuple:
             if self._compiled is not launch:
@@ -227,7 +227,7 @@ class AtenGraph:
         if found is not None:
             run, plan = found
             self.module.meta["kept_plan"] = key
-            return Made(self._guarded(run, inputs, lambda: gives_inputs(plan)), False, bool(plan.constants))
+            return Made(self._set_requires_grad(run, inputs, lambda: gives_inputs(plan)), False, bool(plan.constants))
         captured = self._trace(inputs)
         traced = captured.module
         self.log.graph("graph", traced)
@@ -235,7 +235,7 @@ class AtenGraph:
         is_placed = graph_passes.depends_on_placement(traced)
         if key is not None and not is_placed and self.kept.keep(key, self._attributes, traced, captured.constants):
             self.module.meta["kept_plan"] = key
-        return Made(self._guarded(run, inputs, lambda: _gives_inputs(traced)), is_placed, bool(captured.constants))
+        return Made(self._set_requires_grad(run, inputs, lambda: _gives_inputs(traced)), is_placed, bool(captured.constants))
 
     def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph itself may switch grad mode
@@ -244,7 +244,7 @@ class AtenGraph:
         return captured
 
     def _traced_again(self, grad_enabled: bool) -> Callable[[], GraphModule]:
-        """A function that traces the aten graph again, with fake inputs."""
+        """Return a function that traces the aten graph again, with fake inputs."""
 
         def trace() -> GraphModule:
             fakes = [node.meta["val"] for node in self.module.graph.nodes if node.op == "placeholder"]
@@ -253,11 +253,11 @@ class AtenGraph:
 
         return trace
 
-    def _guarded(self, run: Callable, inputs: list[Tensor], gives_its_inputs: Callable[[], bool]) -> Callable:
-        """`run` with results that require grad exactly where the program's do."""
+    def _set_requires_grad(self, run: Callable, inputs: list[Tensor], gives_its_inputs: Callable[[], bool]) -> Callable:
+        """Wrap `run` so that its results require grad exactly where the captured program's do."""
         trained = any(_requires_grad(tensor) for tensor in (*inputs, *self._attributes.values()))
         if trained and (state.grad_enabled or gives_its_inputs()):
-            return _without_gradients(run, _asking(self.module))
+            return _without_gradients(run, _results_requiring_grad(self.module))
         return run
 
     def _names(self) -> dict[TensorImpl, str]:
@@ -275,7 +275,7 @@ class AtenGraph:
             return self.compile(list(tensors)) if self._compiled is stale else self._compiled
 
     def _run_placed(self, *tensors: Tensor) -> tuple:
-        place = self._placement(tensors)
+        place = self._memory_sharing(tensors)
         compiled = self._placed.get(place)
         if compiled is None:
             with self._lock:
@@ -289,8 +289,9 @@ class AtenGraph:
     def _place_anew(self, tensors: tuple[Tensor, ...]) -> Callable:
         return self.compile(list(tensors)) if len(self._placed) < _PLACEMENTS else self.module.forward
 
-    def _placement(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple:
-        """How tensors share memory: for each the first one with the same storage, and its offset."""
+    def _memory_sharing(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple:
+        """Return how tensors share memory: for each tensor, the position of the first one with the same storage, and the
+        storage offset."""
         first: dict[int, int] = {}
         return tuple([
             (first.setdefault(id(tensor._impl.storage), position), tensor._impl.storage_offset)

@@ -51,13 +51,13 @@ def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 
 
 def options_of(settings: Settings) -> Options:
-    """The options of native code for these settings and the current number of threads. Programs measure themselves while a
-    listener is registered."""
+    """Return the options of native code for these settings and the current number of threads. Programs measure themselves while
+    a listener is registered."""
     return Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard())
 
 
 def kept_plans(settings: Settings) -> KeptPlans | None:
-    """The store of captured graphs' plans; None if logs, dumps, verification or a listener need real compilations."""
+    """Return the store of captured graphs' plans; None if logs, dumps, verification or a listener need real compilations."""
     return None if settings.logs or settings.dump or settings.verify or is_heard() else KeptPlans(options_of(settings))
 
 
@@ -127,12 +127,12 @@ def unregister_backend(name: str) -> None:
 
 
 def list_backends(exclude_tags: tuple[str, ...] | None = ()) -> list[str]:
-    """The names that `compile(backend=...)` takes."""
+    """Return the names that `compile(backend=...)` takes."""
     return sorted([*_BUILT_IN, *_registered])
 
 
 def check_backend(backend: str | Backend) -> None:
-    """ValueError for an unknown name, TypeError for anything but a name or a callable."""
+    """Raise ValueError for an unknown name, TypeError for anything but a name or a callable."""
     if callable(backend) or backend in _ALIASES:
         return
     if not isinstance(backend, str):
@@ -142,12 +142,12 @@ def check_backend(backend: str | Backend) -> None:
 
 
 def name_of_backend(backend: str | Backend) -> str:
-    """A backend's name in messages."""
+    """Return a backend's name in messages."""
     return backend if isinstance(backend, str) else getattr(backend, "__name__", type(backend).__name__)
 
 
 def _native_parts(settings: Settings, log: StageLog) -> tuple[Builder, Callable[[], list[Pass]]]:
-    """The builder and the passes of "inductor"."""
+    """Return the builder and the passes of "inductor"."""
     return (lambda aten, _: native(aten, settings, log)), (lambda: passes.for_fusion(settings.fallback_random))
 
 
@@ -155,8 +155,8 @@ def kept_captures(
     frame: Any, about: str, backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]],
     log: StageLog,
 ) -> KeptCaptures | None:  # fmt: skip
-    """The kept captures of a frame for a backend; None if captures are not kept, or must be made again to be observed. `about`
-    describes further dependencies besides frame and settings."""
+    """Return the kept captures of a frame for a backend; None if captures are not kept, or must be made again to be observed.
+    `about` describes further dependencies besides frame and settings."""
     plans = kept_plans(settings) if backend == "inductor" and settings.keep_captures else None
     path = None if plans is None else path_for(frame, f"{settings} {about}", plans)
     if path is None:
@@ -166,7 +166,8 @@ def kept_captures(
 
 
 def lookup_backend(compiler_fn: str | Backend) -> Backend:
-    """The backend of a name, with the environment's settings; a callable is returned itself. ValueError for other values."""
+    """Return the backend of a name, with the environment's settings; a callable is returned itself. ValueError for other
+    values."""
     check_backend(compiler_fn)
     if callable(compiler_fn):
         return compiler_fn
@@ -181,7 +182,7 @@ def lookup_backend(compiler_fn: str | Backend) -> Backend:
 def make_backend(
     backend: str | Backend, settings: Settings, names: Callable[[], dict[TensorImpl, str]], log: StageLog
 ) -> Backend:
-    """The backend for a checked name or callable; `names` gives the qualified names of parameters and buffers."""
+    """Return the backend for a checked name or callable; `names` gives the qualified names of parameters and buffers."""
     backend = backend if callable(backend) else _ALIASES.get(backend, backend)
     if backend == "inductor":
         build, of_fusion = _native_parts(settings, log)

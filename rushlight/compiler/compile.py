@@ -57,15 +57,15 @@ class CompileCallback(FrameCallback):
 
     @property
     def settings(self) -> Settings:
-        """The settings for the next capture."""
+        """Return the settings for the next capture."""
         return configured(self._settings, self._chosen_settings)
 
     def limit(self) -> int:
-        """The setting `recompile_limit`."""
+        """Return the setting `recompile_limit`."""
         return self.settings.recompile_limit
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
-        """The backend, whose errors become BackendCompilerFailed, and the log of one capture."""
+        """Return the backend, whose errors become BackendCompilerFailed, and the log of one capture."""
         log = self._log(code)
         self._first_graph = observed.next_number()
 
@@ -89,13 +89,13 @@ class CompileCallback(FrameCallback):
 
     @property
     def _takes_parts(self) -> bool:
-        """Whether the backend compiles graphs of aten operators, and so can compile parts of a graph separately."""
+        """Return whether the backend compiles graphs of aten operators, and so can compile parts of a graph separately."""
         return self.chosen in ("aot_eager", "inductor")
 
     def _compile_part(self, part: GraphModule) -> Module:
         """Compile a part of a graph, for the sizes it meets."""
         callback = CompileCallback(part, self.chosen, self._settings, False, self.dynamic, self._chosen_settings)
-        return _optimized(part, callback, self._compile_part)
+        return _wrap_model(part, callback, self._compile_part)
 
     def _build_part(self, module: GraphModule, inputs: list[Tensor]) -> Callable:
         """Compile a subgraph that a node of another graph calls."""
@@ -108,7 +108,7 @@ class CompileCallback(FrameCallback):
             publish(frame, found, observed.made_since(self._first_graph))
 
     def kept(self, frame: Any) -> KeptCaptures | None:
-        """The captures in the cache folder."""
+        """Return the captures in the cache folder."""
         log = self._log(frame.f_code)
         about = f"{self.fullgraph} {self.is_dynamic()} {log.name}"
         return kept_captures(frame, about, self.chosen, self.settings, self._names, log)
@@ -144,12 +144,13 @@ class OptimizedModule(Module):
         return self._compiled(*args, **kwargs)  # the original runs global hooks itself
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The original module's result."""
+        """Return the original module's result."""
         return self._compiled(*args, **kwargs)
 
     @property
     def dynamo_ctx(self) -> Callable:
-        """Compiles another module or function with this one's backend and settings; Lightning uses it."""
+        """Return a decorator that compiles another module or function with this one's backend and settings; Lightning uses it.
+        """
         return self._again
 
     def __dir__(self) -> list[str]:
@@ -167,7 +168,7 @@ class OptimizedModule(Module):
         return getattr(self._orig_mod, name)
 
     def _is_own(self, name: str) -> bool:
-        """Whether an attribute belongs to this wrapper: those set by its constructor, and `forward`."""
+        """Return whether an attribute belongs to this wrapper: those set by its constructor, and `forward`."""
         return "_orig_mod" not in self.__dict__.get("_modules", ()) or name in self.__dict__ or name in ("_orig_mod", "forward")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -241,10 +242,10 @@ def compile(
     callback = CompileCallback(model, backend, settings, fullgraph, dynamic, frozenset(chosen))
     again = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
                               verify=verify)  # fmt: skip
-    return _optimized(model, callback, again)
+    return _wrap_model(model, callback, again)
 
 
-def _optimized(model: Callable, callback: CompileCallback, again: Callable) -> Callable | Module:
+def _wrap_model(model: Callable, callback: CompileCallback, again: Callable) -> Callable | Module:
     """Wrap a function or module so that the callback captures its calls. `again` compiles a copy of a module."""
     compiled = optimize(callback)(model)
     weakref.finalize(compiled, callback.forget).atexit = False
@@ -252,7 +253,7 @@ def _optimized(model: Callable, callback: CompileCallback, again: Callable) -> C
 
 
 def innermost(model: Callable) -> Callable:
-    """The original of a compiled model; other models are returned themselves."""
+    """Return the original of a compiled model; other models are returned themselves."""
     if isinstance(model, OptimizedModule):
         return model._orig_mod
     if is_compiled_wrapper(model):

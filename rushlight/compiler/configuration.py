@@ -26,17 +26,17 @@ class Setting(NamedTuple):
 
 
 def compiler_setting(name: str) -> Setting:
-    """A field of `Settings`, for all compiled functions that were not given a value of their own."""
+    """Return a field of `Settings`, for all compiled functions that were not given a value of their own."""
     return Setting(lambda: getattr(configured(from_environment()), name), lambda value: configure(name, value))
 
 
 def capture_rule(name: str) -> Setting:
-    """A boolean field of `Rules`."""
+    """Return a boolean field of `Rules`."""
     return Setting(lambda: getattr(RULES, name), lambda value: setattr(RULES, name, bool(value)))
 
 
 def without_effect(default: Any) -> Setting:
-    """A setting that is stored but has no effect."""
+    """Return a setting that is stored but has no effect."""
     kept = [default]
     return Setting(lambda: kept[0], lambda value: kept.__setitem__(0, value))
 
@@ -95,7 +95,7 @@ class ConfigModule(types.ModuleType):
         return ConfigPatch(self, {changes: value} if isinstance(changes, str) else {**(changes or {}), **named})
 
     def get_config_copy(self) -> dict[str, Any]:
-        """All settings with their values; those of sections have names like "cpp.threads"."""
+        """Return all settings with their values; those of sections have names like "cpp.threads"."""
         return {name: copy.deepcopy(setting.read()) for name, setting in self._settings.items()}
 
     to_dict = shallow_copy_dict = get_config_copy
@@ -107,7 +107,7 @@ class ConfigModule(types.ModuleType):
             setattr(self, name, value)
 
     def save_config(self) -> bytes:
-        """All settings as bytes, which `load_config` reads."""
+        """Return all settings as bytes, which `load_config` reads."""
         return json.dumps(self.get_config_copy()).encode()
 
 

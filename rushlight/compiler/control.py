@@ -90,16 +90,16 @@ class set_stance:  # noqa: N801 - torch's name
 
 
 def cudagraph_mark_step_begin() -> None:
-    """No effect: there are no CUDA graphs here."""
+    """Do nothing: there are no CUDA graphs here."""
 
 
 def is_exporting() -> bool:
-    """Whether `torch.export` is running this program."""
+    """Return whether `torch.export` is running this program."""
     return state.exporting
 
 
 def graph_break(msg: str = "") -> None:
-    """No effect in eager; a compiled function has a graph break here."""
+    """Break the graph in a compiled function; do nothing in eager."""
 
 
 def allow_in_graph(fn: Callable | list | tuple) -> Callable | list | tuple:
@@ -132,7 +132,7 @@ def assume_constant_result(fn: Callable) -> Callable:
 def substitute_in_graph(
     original_fn: Callable, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
 ) -> Callable[[Callable], Callable]:
-    """A decorator: compiled functions that call `original_fn` follow the decorated function instead.
+    """Return a decorator: compiled functions that call `original_fn` follow the decorated function instead.
 
     Use it for functions that cannot be captured, such as those written in C. Uncompiled calls do not change. TypeError if
     parameter names differ, unless `skip_signature_check`; ValueError if `original_fn` already has a substitute.

@@ -30,7 +30,7 @@ class Difference:
 
 
 def compare(got: object, expected: object) -> Difference | None:
-    """The difference between a result and the expected one; None if they agree."""
+    """Return the difference between a result and the expected one; None if they agree."""
     if not isinstance(expected, Tensor):
         return None if got == expected else Difference(f"the result is {got!r} instead of {expected!r}")
     if not isinstance(got, Tensor) or got.dtype is not expected.dtype or got.shape != expected.shape:
@@ -40,7 +40,9 @@ def compare(got: object, expected: object) -> Difference | None:
 
 
 def is_rounding(got: object, expected: object, exact: object) -> bool:
-    """Whether a result is about as far from the exact one as the expected result is: then both differ by rounding only."""
+    """Return whether a result is about as far from the exact one as the expected result is: then both differ by rounding
+    only.
+    """
     if not all(isinstance(value, Tensor) and value.dtype.is_floating_point for value in (got, expected, exact)):
         return False
     if not got.shape == expected.shape == exact.shape or not got.numel():
@@ -61,7 +63,7 @@ def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
         wrong = got != expected
         number = int(wrong.sum())
         permitted = FLIPPED * expected.numel()
-        return None if number <= permitted else _described(got, expected, wrong, wrong)
+        return None if number <= permitted else _describe_difference(got, expected, wrong, wrong)
     wide = complex128 if expected.dtype.is_complex else float64
     left, right = got.to(wide), expected.to(wide)
     own, largest = TOLERANCES[expected.dtype.name]
@@ -73,10 +75,10 @@ def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
     wrong = ~(same | (distance <= limit))
     if not bool(wrong.any()):
         return None
-    return _described(got, expected, wrong, distance.nan_to_num(math.inf, math.inf) * wrong.to(float64))
+    return _describe_difference(got, expected, wrong, distance.nan_to_num(math.inf, math.inf) * wrong.to(float64))
 
 
-def _described(got: Tensor, expected: Tensor, wrong: Tensor, distance: Tensor) -> Difference:
+def _describe_difference(got: Tensor, expected: Tensor, wrong: Tensor, distance: Tensor) -> Difference:
     """Describe a difference; `distance` is largest where the results differ most."""
     place = _index(int(distance.to(float64).nan_to_num(math.inf).argmax()), expected.shape)
     return Difference(

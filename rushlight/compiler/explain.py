@@ -32,12 +32,12 @@ class BreakReason:
 
     @property
     def file(self) -> str:
-        """The program's file."""
+        """Return the program's file."""
         return self.user_stack[-1].filename if self.user_stack else ""
 
     @property
     def line(self) -> int:
-        """The line in that file."""
+        """Return the line in that file."""
         return self.user_stack[-1].lineno if self.user_stack else 0
 
     def __str__(self) -> str:
@@ -57,27 +57,27 @@ class Explanation:
 
     @property
     def graph_count(self) -> int:
-        """The number of graphs."""
+        """Return the number of graphs."""
         return len(self.graphs)
 
     @property
     def graph_break_count(self) -> int:
-        """The number of graph breaks."""
+        """Return the number of graph breaks."""
         return len(self.break_reasons)
 
     @property
     def ops_per_graph(self) -> list[list[Any]]:
-        """The functions and methods that each graph calls, in order."""
+        """Return the functions and methods that each graph calls, in order."""
         return [[node.target for node in graph.graph.nodes if node.op.startswith("call_")] for graph in self.graphs]
 
     @property
     def op_count(self) -> int:
-        """The number of calls in the graphs."""
+        """Return the number of calls in the graphs."""
         return sum(map(len, self.ops_per_graph))
 
     @property
     def guards(self) -> list[str]:
-        """The guards as Python expressions."""
+        """Return the guards as Python expressions."""
         return [guard.expression for guard in self.out_guards]
 
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class _Observer(FrameCallback):
         self._began = 0.0
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
-        """Starts the clock."""
+        """Start the clock."""
         self._began = time.perf_counter()
         return super().begin(code)
 

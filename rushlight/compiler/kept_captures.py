@@ -47,10 +47,10 @@ class KeptCaptures:
 
     def find(self, history: History) -> GuardedCode | None:
         """Return a capture that fits the frame, and record in `history` what it met."""
-        made = (self._found(record, history) for record in self._records())
+        made = (self._load_record(record, history) for record in self._records())
         return next((found for found in made if found is not None), None)
 
-    def _found(self, record: bytes, history: History) -> GuardedCode | None:
+    def _load_record(self, record: bytes, history: History) -> GuardedCode | None:
         described, plan, targets, graph = marshal.loads(record)
         kept = Kept(*described)
         found = find(kept, self.frame) if are_same(targets) else None
@@ -76,18 +76,18 @@ class KeptCaptures:
         cache.keep(self.path, marshal.dumps([record, *self._records()[: _MAX_CAPTURES - 1]]))
 
     def _records(self) -> list[bytes]:
-        """The stored captures, the latest first."""
+        """Return the stored captures, the latest first."""
         content = cache.read(self.path)
         return [] if content is None else marshal.loads(content)
 
 
 def path_for(frame: Any, about: str, plans: KeptPlans) -> Path | None:
-    """The cache file for a frame, by its code and its values' properties; None if captures are not kept. `about` describes
-    further dependencies, such as settings."""
+    """Return the cache file for a frame, by its code and its values' properties; None if captures are not kept. `about`
+    describes further dependencies, such as settings."""
     if ALLOWED_IN_GRAPH or SUBSTITUTED:  # guards do not cover these
         return None
-    described = [f"{name}: {_described(value)}" for name, value in frame.f_locals.items()]
-    described += [_described(content) for cell in frame.closure or () for content in _contents(cell)]
+    described = [f"{name}: {_describe_value(value)}" for name, value in frame.f_locals.items()]
+    described += [_describe_value(content) for cell in frame.closure or () for content in _contents(cell)]
     key = plans.name_of(f"{sys.version} {of_code(frame.f_code)} {about} {described}")
     return None if key is None else plan_cache.path_of(key, "capture")
 
@@ -99,8 +99,8 @@ def _contents(cell: types.CellType) -> list[object]:
         return []
 
 
-def _described(value: object, depth: int = 0) -> str:
-    """A value's properties that most guards test."""
+def _describe_value(value: object, depth: int = 0) -> str:
+    """Return a value's properties that most guards test."""
     if isinstance(value, Tensor):
         impl = value._impl
         attributes = sorted(value.__dict__)  # mark_dynamic stores its marks there
@@ -109,9 +109,9 @@ def _described(value: object, depth: int = 0) -> str:
         members = [(name_of(type(module)), module.training, _sizes(module)) for module in Module.modules(value)]
         return str(members)
     if type(value) in (list, tuple) and depth < _MAX_DEPTH:
-        return f"{type(value).__name__} {[_described(item, depth + 1) for item in value]}"
+        return f"{type(value).__name__} {[_describe_value(item, depth + 1) for item in value]}"
     if type(value) is dict and depth < _MAX_DEPTH:
-        return str([(_described(key, depth + 1), _described(item, depth + 1)) for key, item in value.items()])
+        return str([(_describe_value(key, depth + 1), _describe_value(item, depth + 1)) for key, item in value.items()])
     return repr(value) if type(value) in PLAIN_KINDS else name_of(type(value))
 
 

@@ -24,19 +24,19 @@ class NoData(ValueError):
 
 
 def targets_of(module: GraphModule) -> tuple[tuple[str, str, str], ...]:
-    """The calls of a graph: kind, name and fingerprint of each. NoData for a target without a name."""
+    """Return the calls of a graph: kind, name and fingerprint of each. NoData for a target without a name."""
     prints = Fingerprints()
     called = {(node.op, node.target): None for node in module.graph.nodes if node.op in ("call_function", "call_method")}
-    return tuple((op, _name(target), prints.of(_called(op, _name(target)))) for op, target in called)
+    return tuple((op, _name(target), prints.of(_resolve_target(op, _name(target)))) for op, target in called)
 
 
 def are_same(targets: tuple[tuple[str, str, str], ...]) -> bool:
-    """Whether these names still have the same fingerprints."""
+    """Return whether these names still have the same fingerprints."""
     prints = Fingerprints()
-    return all(prints.of(_called(op, name)) == fingerprint for op, name, fingerprint in targets)
+    return all(prints.of(_resolve_target(op, name)) == fingerprint for op, name, fingerprint in targets)
 
 
-def _called(op: str, name: str) -> Any:
+def _resolve_target(op: str, name: str) -> Any:
     return resolve(name) if op == "call_function" else getattr(Tensor, name, None)
 
 
@@ -50,7 +50,7 @@ def _name(target: Any) -> str:
 
 
 def to_data(module: GraphModule) -> bytes:
-    """A graph as bytes, without its attributes. NoData if a part cannot be pickled."""
+    """Return a graph as bytes, without its attributes. NoData if a part cannot be pickled."""
     inputs = {node.name: _facts(node.meta["val"]) for node in module.graph.find_nodes(op="placeholder")}
     try:
         return zlib.compress(pickle.dumps((type(module).__name__, module.graph, inputs)), 1)
@@ -75,7 +75,7 @@ class KeptGraph:
         return attributes[name] if name in attributes else getattr(self.module(), name)
 
     def module(self) -> GraphModule:
-        """The module."""
+        """Return the module."""
         if self._made is None:
             self._made = self._make()
         return self._made

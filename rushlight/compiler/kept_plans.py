@@ -46,14 +46,14 @@ class KeptPlans:
         self.options = options
 
     def key_of(self, module: GraphModule) -> str | None:
-        """The key of a graph's plan; None if the graph must be traced each time."""
+        """Return the key of a graph's plan; None if the graph must be traced each time."""
         try:
             return self.name_of(_Description(module).text())
         except Unknown:
             return None
 
     def name_of(self, text: str) -> str | None:
-        """The key of a described object under the thread's current modes; None if they prevent keeping."""
+        """Return the key of a described object under the thread's current modes; None if they prevent keeping."""
         cast = state.autocast
         if self.options.debug or self.options.autotune or state.modes or (cast is not None and cast.enabled):
             return None
@@ -84,7 +84,7 @@ class KeptPlans:
 
 
 def gives_inputs(plan: Plan) -> bool:
-    """Whether results share memory with inputs or constants."""
+    """Return whether results share memory with inputs or constants."""
     return any(view.buffer and view.buffer not in plan.outputs for view in plan.views)
 
 
@@ -97,7 +97,7 @@ class _Description:
         self._names: dict[object, str] = {}
 
     def text(self) -> str:
-        """A line for each node."""
+        """Return a line for each node."""
         return "\n".join(map(self._line, self.module.graph.nodes))
 
     def _line(self, node: Node) -> str:
@@ -127,7 +127,7 @@ class _Description:
         return name
 
     def _member(self, name: str) -> str:
-        """A method or attribute of Tensor."""
+        """Return a method or attribute of Tensor."""
         if name not in self._names:
             found = getattr(Tensor, name, None)
             if not _is_own(found.fget if isinstance(found, property) else found):
@@ -137,7 +137,7 @@ class _Description:
 
 
 def _is_own(function: object) -> bool:
-    """Whether a function belongs to the library or is a Python operator, which calls methods."""
+    """Return whether a function belongs to the library or is a Python operator, which calls methods."""
     if isinstance(function, OpOverload):
         return function.namespace == "aten"
     if getattr(operator, getattr(function, "__name__", ""), None) is function:

@@ -92,15 +92,15 @@ class profile:
 
     @property
     def peaks(self) -> Peaks:
-        """The machine's peak performance, measured at the first use in a process."""
+        """Return the machine's peak performance, measured at the first use in a process."""
         with _lock:
             return measured_peaks()
 
     @property
     def kernels(self) -> list[KernelProfile]:
-        """The kernels that have run so far, the slowest first."""
+        """Return the kernels that have run so far, the slowest first."""
         peaks = self.peaks
-        return sorted((_described(times, peaks) for times in self._recorder.kernels), key=lambda kernel: -kernel.seconds)
+        return sorted((_profile_kernel(times, peaks) for times in self._recorder.kernels), key=lambda kernel: -kernel.seconds)
 
     def __str__(self) -> str:
         kernels, peaks = self.kernels, self.peaks
@@ -113,15 +113,15 @@ class profile:
         return "\n".join(lines)
 
 
-def _described(times: KernelTimes, peaks: Peaks) -> KernelProfile:
+def _profile_kernel(times: KernelTimes, peaks: Peaks) -> KernelProfile:
     seconds = times.nanoseconds * 1e-9
     share = share_of(times, peaks)
     return KernelProfile(times.name, times.operators, times.lines, times.calls, seconds, times.bytes, times.flops, share)
 
 
 def share_of(times: KernelTimes, peaks: Peaks) -> float:
-    """The time that the machine needs at its best for a kernel's bytes or operations, divided by the kernel's; 0 if it never
-    ran."""
+    """Return the time that the machine needs at its best for a kernel's bytes or operations, divided by the kernel's; 0 if it
+    never ran."""
     needed = max(times.bytes / peaks.bandwidth, times.flops / peaks.flops)
     return needed / (times.nanoseconds * 1e-9) if times.nanoseconds else 0.0
 

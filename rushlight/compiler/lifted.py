@@ -15,7 +15,7 @@ from rushlight.fx.node import Node
 
 
 def lift_attributes(module: GraphModule) -> GraphModule:
-    """The same program with placeholders for all tensors that the user's code reaches.
+    """Return the same program with placeholders for all tensors that the user's code reaches.
 
     Their order is that of the calls using them, a call's parameters before its other inputs. Tensors that the program cannot
     reach, such as literals, stay attributes. `meta["lifted"]` of a placeholder is the name of its former attribute.
@@ -44,19 +44,19 @@ def run_lifted(backend: Callable, module: GraphModule, inputs: list[Any]) -> Cal
         getattr(module, node.meta["lifted"]) if "lifted" in node.meta else positions[node.target]
         for node in lifted.graph.find_nodes(op="placeholder")
     ]  # fmt: skip
-    made = backend(lifted, _arranged(order, inputs))
+    made = backend(lifted, _arrange_inputs(order, inputs))
     if not callable(made) or all(type(place) is int for place in order) and order == sorted(order):
         return made
-    return lambda *given: made(*_arranged(order, given))
+    return lambda *given: made(*_arrange_inputs(order, given))
 
 
-def _arranged(order: list[Any], given: Any) -> list[Any]:
-    """The lifted module's inputs: inputs by position, and the constant tensors."""
+def _arrange_inputs(order: list[Any], given: Any) -> list[Any]:
+    """Return the lifted module's inputs: inputs by position, and the constant tensors."""
     return [given[place] if type(place) is int else place for place in order]
 
 
 def _inputs_in_order(graph: Graph) -> Iterator[Node]:
-    """The inputs and named attributes, in the order of the calls that use them."""
+    """Yield the inputs and named attributes, in the order of the calls that use them."""
     seen: set[Node] = set()
     for user in graph.nodes:
         used = [node for node in user.all_input_nodes if node.op == "placeholder" or "input_name" in node.meta]

@@ -53,7 +53,7 @@ class Listener(Protocol):
     """Receives all stages of all compilations."""
 
     def heard(self, log: StageLog, record: StageRecord) -> None:
-        """Called for each stage. The subject may change later."""
+        """Receive a stage. The subject may change later."""
 
 
 def listen(listener: Listener) -> None:
@@ -71,7 +71,7 @@ def leave(listener: Listener) -> None:
 
 
 def is_heard() -> bool:
-    """Whether any listener is registered."""
+    """Return whether any listener is registered."""
     return bool(_listeners)
 
 
@@ -118,7 +118,7 @@ class StageLog:
         self(stage, lambda: module.print_readable(print_output=False), lambda: module, title)
 
     def wants(self, stage: str) -> bool:
-        """Whether anyone reads a stage."""
+        """Return whether anyone reads a stage."""
         return bool(_listeners or self.settings.dump) or stage in self.settings.logs
 
     def _write(self, stage: str, content: str) -> None:

@@ -13,11 +13,12 @@ Opened = list[Geometry | SymInt | None]
 
 
 def open_inputs(module: GraphModule) -> Opened | None:
-    """For each placeholder its symbolic sizes and strides, the SymInt of an int, or None; None if nothing is open."""
-    found = [_opened(node.meta) for node in module.graph.nodes if node.op == "placeholder"]
+    """Return for each placeholder its symbolic sizes and strides, the SymInt of an int, or None; return None if nothing is
+    open."""
+    found = [_open_geometry(node.meta) for node in module.graph.nodes if node.op == "placeholder"]
     return found if any(entry is not None for entry in found) else None
 
 
-def _opened(meta: dict) -> Geometry | SymInt | None:
+def _open_geometry(meta: dict) -> Geometry | SymInt | None:
     value = meta.get("example_value")
     return value if type(value) is SymInt else meta.get("geometry")

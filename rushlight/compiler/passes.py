@@ -47,7 +47,7 @@ def check(module: GraphModule) -> None:
 
 
 def depends_on_placement(module: GraphModule) -> bool:
-    """Whether the graph only holds for inputs that share memory in the same way, at the same offsets.
+    """Return whether the graph only holds for inputs that share memory in the same way, at the same offsets.
 
     That is so if it writes to memory or takes views by absolute offsets (`as_strided`).
     """
@@ -71,6 +71,6 @@ PIPELINE: list[Pass] = [functionalize, anchor_views, name_open_sizes, eliminate_
 
 
 def for_fusion(fallback_random: bool) -> list[Pass]:
-    """Passes for a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
+    """Return passes for a backend that fuses operators; with `fallback_random`, random numbers are drawn as in eager."""
     functional = [functionalize, anchor_views, compute_negatives, name_open_sizes, eliminate_dead_code, check]
     return [decompose_training, *([] if fallback_random else [seed_random]), *functional]

@@ -40,7 +40,7 @@ class CompiledProgram:
 
     @property
     def source_code(self) -> str:
-        """The text, made on demand."""
+        """Return the text, made on demand."""
         found = self._capture()
         native = [graph.source_code for reference in self._native if (graph := reference()) is not None]
         return "\n\n".join(native) or found.graph.code
@@ -68,7 +68,7 @@ def _remove(function: weakref.ref, name: str) -> None:
 
 
 def _around(inner: Callable, name: str) -> Callable:
-    """A function that only calls another one."""
+    """Return a function that only calls another one."""
 
     def call(*inputs: Any) -> Any:
         return inner(*inputs)
@@ -78,7 +78,7 @@ def _around(inner: Callable, name: str) -> Callable:
 
 
 def _function_of(frame: Any) -> types.FunctionType:
-    """The frame's function, or the function of the model that it only calls."""
+    """Return the frame's function, or the function of the model that it only calls."""
     if not only_calls_model(frame.f_code):
         return frame.f_func
     model = frame.closure[0].cell_contents

@@ -76,14 +76,14 @@ PARTITIONERS = ("min_cut", "default")
 
 
 def _check_type(name: str, value: object, kind: type) -> None:
-    """TypeError for a value of another type; an int may stand for a float, but not a bool for a number."""
+    """Raise TypeError for a value of another type; an int may stand for a float, but not a bool for a number."""
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not fits or (isinstance(value, bool) and kind is not bool):
         raise TypeError(f"the setting {name} expects {kind.__name__}, got {value!r}")
 
 
 def from_environment() -> Settings:
-    """The settings from the environment; ValueError for invalid ones."""
+    """Return the settings from the environment; ValueError for invalid ones."""
     return Settings(
         logs=frozenset(name.strip() for name in os.environ.get("RUSHLIGHT_LOGS", "").split(",") if name.strip()),
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
@@ -108,7 +108,7 @@ def configure(name: str, value: Any) -> None:
 
 
 def configured(settings: Settings, chosen: Container[str] = ()) -> Settings:
-    """`settings`, overridden by `configure`, except for settings chosen by name."""
+    """Return `settings`, overridden by `configure`, except for settings chosen by name."""
     told = {name: value for name, value in _configured.items() if name not in chosen}
     return replace(settings, **told) if told else settings
 

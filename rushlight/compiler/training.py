@@ -31,7 +31,7 @@ class TrainingGraph(AtenGraph):
     """
 
     def _make(self, inputs: list[Tensor]) -> Made:
-        joint = trace_joint(self.module, inputs, self._lifted, self.opened)
+        joint = trace_joint(self.module, inputs, self._lifted_attributes, self.opened)
         run_passes(self.passes(), joint.module, self.log)
         reason = joint.module.meta.get("keep_eager")
         if reason:
@@ -40,7 +40,7 @@ class TrainingGraph(AtenGraph):
         parts = self._partition(joint)
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
-        attributes = tuple(self._lifted.values())
+        attributes = tuple(self._lifted_attributes.values())
         program = disable(self._run_as_captured)  # a backward may run inside a compiled function
         say = lambda text: self.log("graph_breaks", lambda: text)  # noqa: E731
         training = CompiledTraining(plan, forward, backward, disable(lambda arrived: self._part(parts, arrived)), program, say)
@@ -48,8 +48,8 @@ class TrainingGraph(AtenGraph):
         return Made(run, depends_on_placement(joint.module), False)
 
     @functools.cached_property
-    def _lifted(self) -> dict[str, Tensor]:
-        """The attributes that become inputs of both graphs."""
+    def _lifted_attributes(self) -> dict[str, Tensor]:
+        """Return the attributes that become inputs of both graphs."""
         return {name: value for name, value in self._attributes.items() if not is_constant_of_graphs(type(value))}
 
     def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
@@ -65,8 +65,8 @@ class TrainingGraph(AtenGraph):
         return RunnablePart(run, part.saved, part.gradients)
 
     def _run_as_captured(self, *primals: Tensor | int) -> tuple:
-        count = len(primals) - len(self._lifted)
-        held = dict(zip(self._lifted, primals[count:], strict=True))
+        count = len(primals) - len(self._lifted_attributes)
+        held = dict(zip(self._lifted_attributes, primals[count:], strict=True))
         return ProgramRunner(self.module, held).run(*primals[:count])
 
     def _partition(self, joint: Joint) -> Partition:

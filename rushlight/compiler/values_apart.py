@@ -18,13 +18,13 @@ from rushlight.nn.modules.module import Module
 
 
 def needs_values(module: GraphModule) -> bool:
-    """Whether a captured graph has data-dependent nodes."""
+    """Return whether a captured graph has data-dependent nodes."""
     return any("of_values" in node.meta for node in module.graph.nodes)
 
 
 def in_parts(module: GraphModule, compiled: Callable[[GraphModule], Module]) -> Callable:
     """Split the graph into parts that run in sequence; `compiled` compiles those that are not eager."""
-    parts, eager = _numbered(module)
+    parts, eager = _assign_parts(module)
     split = split_module(module, module, lambda node: parts.get(node, 0), keep_original_order=True)
     for name, child in list(split.named_children()):
         if int(name.rpartition("_")[2]) not in eager:
@@ -32,8 +32,8 @@ def in_parts(module: GraphModule, compiled: Callable[[GraphModule], Module]) -> 
     return split.forward
 
 
-def _numbered(module: GraphModule) -> tuple[dict[Node, int], set[int]]:
-    """Node -> part, and the numbers of eager parts. Parts are in the graph's order."""
+def _assign_parts(module: GraphModule) -> tuple[dict[Node, int], set[int]]:
+    """Return node -> part, and the numbers of eager parts. Parts are in the graph's order."""
     parts: dict[Node, int] = {}
     eager = {0}
     latest, current = 0, 0

@@ -47,12 +47,12 @@ class Verified:
         self._written = list(dict.fromkeys(_written_owners(module.graph)))
 
     def __call__(self, *inputs: object) -> tuple:
-        """The native results; CompiledResultDiffers if they differ from the interpreter's."""
+        """Return the native results; CompiledResultDiffers if they differ from the interpreter's."""
         written = [self._tensor(node, inputs) for node in self._written]
         before = _Snapshot(written)
         with ExcludeKeys(AUTOGRAD_BITS):
-            expected = [_copied(value) for value in Interpreter(self.module).run(*inputs)]
-            expected_writes = [_copied(tensor) for tensor in written]
+            expected = [_copy_tensor(value) for value in Interpreter(self.module).run(*inputs)]
+            expected_writes = [_copy_tensor(tensor) for tensor in written]
         before.restore()
         results = self.native(*inputs)
         pairs = [*zip(results, expected, strict=True), *zip(written, expected_writes, strict=True)]
@@ -64,8 +64,8 @@ class Verified:
         return results
 
     def _is_rounding(self, inputs: Sequence[object], before: _Snapshot, pairs: list[tuple]) -> bool:
-        """Whether results differ only by rounding where values cancel, as in gradients that are zero: the graph runs once more
-        in float64. Graphs that write to their inputs are not checked this way."""
+        """Return whether results differ only by rounding where values cancel, as in gradients that are zero: the graph runs
+        once more in float64. Graphs that write to their inputs are not checked this way."""
         if self._written:
             return False
         after = default_generator.get_state()
@@ -105,7 +105,7 @@ class _Snapshot:
     """The contents of tensors and the state of the default generator."""
 
     def __init__(self, tensors: Sequence[Tensor]):
-        self._kept = [(tensor, _copied(tensor), tensor._impl.version.value) for tensor in tensors]
+        self._kept = [(tensor, _copy_tensor(tensor), tensor._impl.version.value) for tensor in tensors]
         self._state = default_generator.get_state()
 
     def restore(self) -> None:
@@ -124,7 +124,7 @@ def _written_owners(graph: Graph) -> Iterator[Node]:
             yield from (owner for owner in owners if owner.op in ("placeholder", "get_attr"))
 
 
-def _copied(value: object) -> object:
+def _copy_tensor(value: object) -> object:
     if not isinstance(value, Tensor):
         return value
     with ExcludeKeys(AUTOGRAD_BITS):
@@ -152,7 +152,7 @@ class Search:
         self.calls = [node for node in module.graph.nodes if node.op == "call_function" and not _writes_outside(node)]
 
     def first_difference(self) -> tuple[Node, Difference] | None:
-        """The node, and how its value differs; None if no prefix of the graph differs."""
+        """Return the node, and how its value differs; None if no prefix of the graph differs."""
         wrong = self._differs(len(self.calls))
         right, end = 0, len(self.calls)
         if wrong is None:
@@ -167,7 +167,7 @@ class Search:
         return wrong
 
     def _differs(self, count: int) -> tuple[Node, Difference] | None:
-        """How the prefix of `count` calls differs in the values that later calls use."""
+        """Return how the prefix of `count` calls differs in the values that later calls use."""
         part, shown = self._part(count)
         if not shown:
             return None
@@ -192,12 +192,12 @@ class Search:
 
 
 def _writes_outside(node: Node) -> bool:
-    """Whether a node writes to an input or constant."""
+    """Return whether a node writes to an input or constant."""
     return is_write(node) and any(owner_of(target).op != "call_function" for _, target in written_arguments(node))
 
 
 def _is_shown(node: Node, taken: set[Node]) -> bool:
-    """Whether a node's value is used outside the taken nodes, unmodified."""
+    """Return whether a node's value is used outside the taken nodes, unmodified."""
     is_tensor, written = isinstance(node.meta.get("val"), Tensor), any(map(is_write, node.users.keys() & taken))
     return is_tensor and not written and not node.users.keys() <= taken
 
@@ -210,9 +210,9 @@ class _Recording(Interpreter):
         self.seen: dict[Node, object] = {}
 
     def run_node(self, node: Node) -> object:
-        """The node's result."""
+        """Return the node's result."""
         result = super().run_node(node)
-        self.seen[node] = _copied(result)
+        self.seen[node] = _copy_tensor(result)
         return result
 
 
@@ -220,17 +220,17 @@ class _InFloat64(Interpreter):
     """Computes in float64 what a graph computes in any real dtype."""
 
     def run_node(self, node: Node) -> object:
-        """The node's result."""
+        """Return the node's result."""
         result = super().run_node(node)
-        return result if node.op in ("call_function", "output") else _widened(result)
+        return result if node.op in ("call_function", "output") else _widen_to_float64(result)
 
     def call_function(self, target: Callable, args: tuple, kwargs: dict) -> object:
-        """The call with float64 instead of other real dtypes."""
-        keywords = {name: _widened(item) for name, item in kwargs.items()}
-        return super().call_function(target, tuple(map(_widened, args)), keywords)
+        """Return the call with float64 instead of other real dtypes."""
+        keywords = {name: _widen_to_float64(item) for name, item in kwargs.items()}
+        return super().call_function(target, tuple(map(_widen_to_float64, args)), keywords)
 
 
-def _widened(value: object) -> object:
+def _widen_to_float64(value: object) -> object:
     if isinstance(value, Tensor) and value.dtype.is_floating_point:
         return value.to(float64)
     return float64 if isinstance(value, dtype) and value.is_floating_point else value

@@ -12,17 +12,17 @@ _ABSENT = "Not here yet:"
 
 
 def not_here(name: str, hint: str = "") -> NotImplementedError:
-    """The error that using `name` raises."""
+    """Return the error that using `name` raises."""
     return NotImplementedError(f"{name} is not here yet{'; ' + hint if hint else ''} (docs/compatibility.md lists what is)")
 
 
 def is_absent(value: object) -> bool:
-    """Whether a function or class is one of these stubs."""
+    """Return whether a function or class is one of these stubs."""
     return str(getattr(value, "__doc__", "")).startswith(_ABSENT)
 
 
 def absent_function(name: str, hint: str = "") -> Callable:
-    """A stub function: raises NotImplementedError with its name, `torch.x.y`, and a hint of what to use instead."""
+    """Return a stub function: raises NotImplementedError with its name, `torch.x.y`, and a hint of what to use instead."""
 
     def function(*args: object, **kwargs: object) -> None:
         raise not_here(name, hint)
@@ -35,7 +35,7 @@ def absent_function(name: str, hint: str = "") -> Callable:
 
 
 def absent_class(name: str, hint: str = "", base: type = object) -> type:
-    """A stub class: it can be named, tested for and inherited from; making an instance raises NotImplementedError."""
+    """Return a stub class: it can be named, tested for and inherited from; making an instance raises NotImplementedError."""
     module, _, short = name.rpartition(".")
 
     def refuse(cls: type, *args: object, **kwargs: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 
 def raising(name: str, error: type[Exception], message: str) -> Callable:
-    """A function that raises `error`, because it needs the device."""
+    """Return a function that raises `error`, because it needs the device."""
 
     def function(*args: object, **kwargs: object) -> None:
         raise error(message)
@@ -17,7 +17,7 @@ def raising(name: str, error: type[Exception], message: str) -> Callable:
 
 
 def answering(name: str, answer: object, text: str) -> Callable:
-    """A function that returns the answer which says that there is no device."""
+    """Return a function that returns the answer which says that there is no device."""
 
     def function(*args: object, **kwargs: object) -> object:
         return answer
@@ -68,7 +68,7 @@ class NoStream:
 
 
 def _needing_class(module: str, name: str, error: type[Exception], message: str) -> type:
-    """A class that can be named and tested for; making an instance raises, because that needs the device."""
+    """Return a class that can be named and tested for; making an instance raises, because that needs the device."""
 
     def refuse(cls: type, *args: object, **kwargs: object) -> None:
         raise error(message)
@@ -78,7 +78,7 @@ def _needing_class(module: str, name: str, error: type[Exception], message: str)
 
 
 def device_names(kind: str, message: str, error: type[Exception] = AssertionError) -> dict[str, object]:
-    """The names that `torch.<kind>` has for every kind of device."""
+    """Return the names that `torch.<kind>` has for every kind of device."""
     needing = (
         "init", "current_device", "set_device", "synchronize", "current_stream", "default_stream", "set_stream", "seed",
         "seed_all", "initial_seed", "get_rng_state", "set_rng_state", "get_device_name",

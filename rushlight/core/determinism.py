@@ -17,7 +17,7 @@ class Determinism:
 
     @property
     def asked(self) -> bool:
-        """Whether deterministic algorithms were requested."""
+        """Return whether deterministic algorithms were requested."""
         return self._asked
 
     @asked.setter

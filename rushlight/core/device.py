@@ -42,12 +42,12 @@ class device:
 
     @property
     def type(self) -> str:
-        """The name of the device type: "cpu"."""
+        """Return the name of the device type: "cpu"."""
         return self._type
 
     @property
     def index(self) -> int | None:
-        """The number of the device within its type, or None."""
+        """Return the number of the device within its type, or None."""
         return self._index
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -89,7 +89,7 @@ _made: dict[tuple[str, int | None], device] = {}  # one object per device, so th
 
 
 def _arguments(args: tuple, kwargs: dict) -> tuple[object, object]:
-    """The type and the index from the arguments; TypeError where they fit no signature."""
+    """Return the type and the index from the arguments; TypeError where they fit no signature."""
     given = dict(zip(("type", "index"), args, strict=False)) | kwargs
     name = given.get("type", given.get("device"))
     if len(args) + len(kwargs) > len(given) or len(args) > 2 or not isinstance(name, str | device | int) or name is True:
@@ -134,14 +134,14 @@ META = device("meta")
 
 
 def as_device(value: device | str | int | None) -> device:
-    """`value` as a device; None means the CPU. It need not be present."""
+    """Return `value` as a device; None means the CPU. It need not be present."""
     if value is None:
         return CPU
     return value if isinstance(value, device) else device(value)
 
 
 def present_device(value: device | str | int | None) -> device:
-    """`value` as a device that can hold tensors; torch's error where this build lacks it."""
+    """Return `value` as a device that can hold tensors; torch's error where this build lacks it."""
     where = as_device(value)
     if where.type not in _PRESENT:
         _raise_if_initialised(where.type)
@@ -150,7 +150,7 @@ def present_device(value: device | str | int | None) -> device:
 
 
 def device_for_operator(value: device | str | int, operator: str) -> device:
-    """`value` as the device on which `operator` makes its result; torch's error where this build lacks it."""
+    """Return `value` as the device on which `operator` makes its result; torch's error where this build lacks it."""
     where = as_device(value)
     if where.type not in _PRESENT:
         _raise_if_initialised(where.type)
@@ -185,7 +185,7 @@ def _raise_if_initialised(name: str) -> None:
 
 
 def default_device() -> device:
-    """The device of new tensors on this thread."""
+    """Return the device of new tensors on this thread."""
     chosen = state.default_device
     if chosen is None:
         return CPU

@@ -49,19 +49,19 @@ class DispatchKeySet:
         self.bits = keys if isinstance(keys, int) else sum({1 << key for key in keys})
 
     def add(self, key: DispatchKey) -> DispatchKeySet:
-        """This set with `key`."""
+        """Return this set with `key`."""
         return DispatchKeySet(self.bits | 1 << key)
 
     def remove(self, key: DispatchKey) -> DispatchKeySet:
-        """This set without `key`."""
+        """Return this set without `key`."""
         return DispatchKeySet(self.bits & ~(1 << key))
 
     def has(self, key: DispatchKey) -> bool:
-        """Whether `key` is in the set."""
+        """Return whether `key` is in the set."""
         return bool(self.bits >> key & 1)
 
     def highest(self) -> DispatchKey:
-        """The key that runs first; Undefined for the empty set."""
+        """Return the key that runs first; Undefined for the empty set."""
         return DispatchKey(self.bits.bit_length() - 1) if self.bits else DispatchKey.Undefined
 
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
@@ -93,7 +93,7 @@ class DispatchKeySet:
 
 
 def bit(key: DispatchKey) -> int:
-    """The mask of one key."""
+    """Return the mask of one key."""
     return 1 << key
 
 

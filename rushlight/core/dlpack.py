@@ -29,12 +29,12 @@ class _Writable:
 
 
 def _says_what_may_be_written(capsule: object) -> bool:
-    """Whether a capsule is of DLPack 1.0 or later. NumPy treats the memory of earlier ones as read-only."""
+    """Return whether a capsule is of DLPack 1.0 or later. NumPy treats the memory of earlier ones as read-only."""
     return '"dltensor_versioned"' in repr(capsule)
 
 
 def from_dlpack(source: object) -> Tensor:
-    """A tensor that shares the memory of any object with `__dlpack__`."""
+    """Return a tensor that shares the memory of any object with `__dlpack__`."""
     if isinstance(source, Tensor):
         return source.detach()
     if type(source).__name__ != "PyCapsule":

@@ -32,15 +32,15 @@ class dtype:
 
     @property
     def is_integral(self) -> bool:
-        """True for the integers and bool."""
+        """Return True for the integers and bool."""
         return self.category <= INTEGRAL
 
     def to_real(self) -> dtype:
-        """The dtype of the real part: float32 for complex64, itself for those that are not complex."""
+        """Return the dtype of the real part: float32 for complex64, itself for those that are not complex."""
         return _REAL_OF.get(self.name, self)
 
     def to_complex(self) -> dtype:
-        """The complex dtype whose parts are of this one; RuntimeError where there is none."""
+        """Return the complex dtype whose parts are of this one; RuntimeError where there is none."""
         found = _COMPLEX_OF.get(self.name)
         if found is None:
             raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
@@ -118,12 +118,12 @@ _COMPLEX_OF = {
 
 
 def from_name(name: str) -> dtype:
-    """The dtype called `name` ("float32"); KeyError if there is none."""
+    """Return the dtype called `name` ("float32"); KeyError if there is none."""
     return _BY_NAME[name]
 
 
 def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
-    """The dtype of NumPy arrays of `numpy_dtype`; TypeError when tensors cannot hold it."""
+    """Return the dtype of NumPy arrays of `numpy_dtype`; TypeError when tensors cannot hold it."""
     found = _BY_NUMPY.get(np.dtype(numpy_dtype))
     if found is None:
         supported = ", ".join(d.name for d in (*ALL, *STORED_TYPES) if d is not float4_e2m1fn_x2)
@@ -134,7 +134,7 @@ def from_numpy_dtype(numpy_dtype: np.dtype) -> dtype:
 
 
 def of_number(value: bool | int | float | complex) -> dtype:
-    """The dtype that a Python number has by itself."""
+    """Return the dtype that a Python number has by itself."""
     if isinstance(value, bool | np.bool_):
         return bool_
     if isinstance(value, int | np.integer):
@@ -148,7 +148,7 @@ _default = [float32]
 
 
 def get_default_dtype() -> dtype:
-    """The floating dtype of new tensors made from Python floats."""
+    """Return the floating dtype of new tensors made from Python floats."""
     return _default[0]
 
 
@@ -193,7 +193,7 @@ _PROMOTION |= {(b, a): b for a, b in _PROMOTION if a in UNSIGNED_TYPES}
 
 
 def promote_types(a: dtype, b: dtype) -> dtype:
-    """The smallest dtype of torch's lattice to which both `a` and `b` promote. RuntimeError for dtypes without one."""
+    """Return the smallest dtype of torch's lattice to which both `a` and `b` promote. RuntimeError for dtypes without one."""
     found = _PROMOTION.get((a, b))
     if found is not None or a is b:
         return found or a
@@ -213,7 +213,7 @@ def promote_types(a: dtype, b: dtype) -> dtype:
 
 
 def can_cast(source: dtype, target: dtype) -> bool:
-    """Whether a result of `source` may be written to a tensor of `target` (no drop to a lower category)."""
+    """Return whether a result of `source` may be written to a tensor of `target` (no drop to a lower category)."""
     if source.is_complex and not target.is_complex:
         return False
     if source.is_floating_point and target.is_integral:

@@ -8,12 +8,12 @@ from rushlight._C import skip_code
 
 
 def is_compiling() -> bool:
-    """False when run eagerly; True inside a compiled function."""
+    """Return False when run eagerly; True inside a compiled function."""
     return False
 
 
 def answers_when_followed(answer: object) -> Callable[[Callable], Callable]:
-    """A decorator for functions without arguments that return `answer` inside a compiled function."""
+    """Return a decorator for functions without arguments that return `answer` inside a compiled function."""
 
     def decorate(function: Callable) -> Callable:
         function._rushlight_answer = answer
@@ -23,8 +23,8 @@ def answers_when_followed(answer: object) -> Callable[[Callable], Callable]:
 
 
 def runs_as_it_is(reason: str, with_callees: bool = False) -> Callable[[Callable], Callable]:
-    """A decorator for functions that the tracer calls without following them; `reason` goes to the logs. `with_callees` says
-    that nothing they call is worth capturing either."""
+    """Return a decorator for functions that the tracer calls without following them; `reason` goes to the logs. `with_callees`
+    says that nothing they call is worth capturing either."""
 
     def decorate(function: Callable) -> Callable:
         function._rushlight_disabled = reason

@@ -37,17 +37,17 @@ def _set(modes: tuple[Any, ...]) -> None:
 
 
 def are_active() -> bool:
-    """Whether this thread has a mode that sees calls now."""
+    """Return whether this thread has a mode that sees calls now."""
     return state.asks_function_modes
 
 
 def are_suspended() -> bool:
-    """Whether this thread's modes are switched off for now."""
+    """Return whether this thread's modes are switched off for now."""
     return _stack.disabled
 
 
 def stack() -> tuple[Any, ...]:
-    """This thread's modes, outermost first."""
+    """Return this thread's modes, outermost first."""
     return _stack.modes
 
 
@@ -79,7 +79,7 @@ def pop() -> Any:
 
 @contextmanager
 def innermost_popped() -> Iterator[Any]:
-    """A context in which the innermost mode is popped; yields that mode."""
+    """Return a context manager in which the innermost mode is popped; yields that mode."""
     before = _stack.modes
     _set(before[:-1])
     try:

@@ -22,8 +22,9 @@ def keep_new_objects() -> None:
 
 @contextmanager
 def making_objects_that_stay() -> Iterator[None]:
-    """A context that switches the garbage collector off and moves the objects made in it to the oldest generation. Collecting
-    among them would take as long as making them."""
+    """Return a context manager that switches the garbage collector off and moves the objects made in it to the oldest
+    generation. Collecting among them would take as long as making them.
+    """
     searching = gc.isenabled()
     gc.disable()
     try:

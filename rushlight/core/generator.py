@@ -26,7 +26,7 @@ _STATE = struct.Struct(f"<Qii Q {_WORDS}Q ddd i4x f?3x")
 
 
 def _without_generator(name: str) -> str:
-    """The error text for a kind of device without a generator, in torch's words."""
+    """Return the error text for a kind of device without a generator, in torch's words."""
     if name in ("cuda", "xpu"):
         return f"Cannot get {name.upper()} generator without ATen_{name} library."
     if name in ("mps", "mtia"):
@@ -54,7 +54,7 @@ class Generator:
 
     @property
     def kept_normal(self) -> float | None:
-        """The second normal number of the last pair, if it is still unused."""
+        """Return the second normal number of the last pair, if it is still unused."""
         return self.twister.kept_normal
 
     @kept_normal.setter
@@ -79,11 +79,11 @@ class Generator:
         return self._seed
 
     def initial_seed(self) -> int:
-        """The seed that the generator was last started from."""
+        """Return the seed that the generator was last started from."""
         return self._seed
 
     def get_state(self) -> Tensor:
-        """The state as 5056 bytes, in the layout of torch's CPU generator."""
+        """Return the state as 5056 bytes, in the layout of torch's CPU generator."""
         with self.lock:
             words, position = self.twister.get_state()
             kept = self.kept_normal
@@ -115,31 +115,31 @@ class Generator:
         return self
 
     def clone_state(self) -> Generator:
-        """Another generator in the same state."""
+        """Return another generator in the same state."""
         return Generator(self.device).set_state(self.get_state())
 
     def draw32(self, count: int) -> np.ndarray:
-        """`count` 32-bit draws as uint64."""
+        """Return `count` 32-bit draws as uint64."""
         drawn = np.empty(count, np.uint64)
         with self.lock:
             self.twister.raw(drawn)
         return drawn
 
     def draw64(self, count: int) -> np.ndarray:
-        """`count` 64-bit draws as uint64, each of two 32-bit draws, the high half first."""
+        """Return `count` 64-bit draws as uint64, each of two 32-bit draws, the high half first."""
         halves = self.draw32(2 * count)
         return halves[0::2] << np.uint64(32) | halves[1::2]
 
     def uniform32(self, count: int) -> np.ndarray:
-        """`count` float32 numbers in [0, 1), of 24 random bits each."""
+        """Return `count` float32 numbers in [0, 1), of 24 random bits each."""
         return (self.draw32(count) & np.uint64((1 << 24) - 1)).astype(np.float32) * np.float32(2.0**-24)
 
     def uniform64(self, count: int) -> np.ndarray:
-        """`count` float64 numbers in [0, 1), of 53 random bits each."""
+        """Return `count` float64 numbers in [0, 1), of 53 random bits each."""
         return (self.draw64(count) & np.uint64((1 << 53) - 1)).astype(np.float64) * 2.0**-53
 
     def normal(self, count: int) -> np.ndarray:
-        """`count` standard normal float64 numbers by Box and Muller's method; a number left over is kept for later."""
+        """Return `count` standard normal float64 numbers by Box and Muller's method; a number left over is kept for later."""
         numbers = np.empty(count)
         with self.lock:
             self.twister.standard_normal(numbers)

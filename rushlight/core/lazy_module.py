@@ -19,7 +19,7 @@ def fetch(name: str) -> ModuleType:
 
 @functools.cache
 def optional(name: str) -> ModuleType | None:
-    """A module of an optional package, or None where it is not installed."""
+    """Return a module of an optional package, or None where it is not installed."""
     try:
         return fetch(name)
     except ModuleNotFoundError:
@@ -38,9 +38,9 @@ class LazyModule:
 
     def __getattr__(self, attribute: str):
         found = sys.modules.get(self._name)
-        return getattr(self._fetched() if found is None else found, attribute)
+        return getattr(self._fetch_module() if found is None else found, attribute)
 
-    def _fetched(self) -> ModuleType:
+    def _fetch_module(self) -> ModuleType:
         try:
             return fetch(self._name)
         except ModuleNotFoundError as error:
@@ -56,7 +56,7 @@ class LazyModule:
 def lazy_names(
     package: dict, homes: dict[str, tuple[str, ...]], aliases: dict[str, tuple[str, str]] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a package whose names come from the modules in `homes`, imported at first use.
+    """Return `__getattr__` and `__dir__` for a package whose names come from the modules in `homes`, imported at first use.
 
     `package` is its globals. `aliases` maps a name to a module and the name there, where the two names differ. The modules
     inside the package are its attributes too, as if they had been imported.
@@ -82,7 +82,7 @@ def lazy_names(
 
 
 def names_of(home: str) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for a module that re-exports the names of the module `home`, imported at first use."""
+    """Return `__getattr__` and `__dir__` for a module that re-exports the names of the module `home`, imported at first use."""
 
     def __getattr__(name: str) -> object:
         if name.startswith("__") and name != "__all__":

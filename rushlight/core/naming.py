@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def own_module(value: object) -> str:
-    """The module of a class or function by its own account; `rushlight.nn.modules.linear` for a class of this library."""
+    """Return the module of a class or function by its own account; `rushlight.nn.modules.linear` for a class of this
+    library.
+    """
     name = getattr(value, "__module__", None) or ""
     if isinstance(value, type) and (name == "torch" or name.startswith("torch.")):
         return "rushlight" + name.removeprefix("torch")

@@ -36,7 +36,7 @@ class DisableTorchFunctionSubclass:
 
 
 def is_subclass_disabled() -> bool:
-    """Whether subclasses of Tensor are treated as plain tensors in this thread now."""
+    """Return whether subclasses of Tensor are treated as plain tensors in this thread now."""
     return _state.disabled
 
 
@@ -48,7 +48,7 @@ def disabled_torch_function(function: Callable, types: tuple, args: tuple = (), 
 
 
 def _refuse_foreign(function: Callable) -> None:
-    """TypeError where the caller is PyTorch: one of its functions was given a tensor of this library."""
+    """Raise TypeError where the caller is PyTorch: one of its functions was given a tensor of this library."""
     owner = getattr(function, "__objclass__", None) or getattr(function, "__self__", None)
     if isinstance(owner, type) and issubclass(owner, TensorBase):
         return  # a class of this library; the alias makes it look like torch's
@@ -58,13 +58,13 @@ def _refuse_foreign(function: Callable) -> None:
 
 
 def refuse_foreign_tensor(value: Any, name: str) -> None:
-    """TypeError where `value`, an operand of `name`, is a tensor of PyTorch."""
+    """Raise TypeError where `value`, an operand of `name`, is a tensor of PyTorch."""
     if _is_foreign(type(value)):
         raise TypeError(f"{name} {_TWO_LIBRARIES}")
 
 
 def _is_foreign(kind: type) -> bool:
-    """Whether a type is one of PyTorch's tensors. Under the alias, this library's types carry torch's names, too."""
+    """Return whether a type is one of PyTorch's tensors. Under the alias, this library's types carry torch's names, too."""
     return kind.__module__.partition(".")[0] == "torch" and hasattr(kind, "data_ptr") and not issubclass(kind, TensorBase)
 
 
@@ -103,7 +103,7 @@ _plain: set[type] = {Tensor, int, float, bool, str, type(None), complex, list, t
 
 
 def is_plain(kind: type) -> bool:
-    """Whether a type never overrides: it has no `__torch_function__`, or the disabled one."""
+    """Return whether a type never overrides: it has no `__torch_function__`, or the disabled one."""
     if kind in _plain:
         return True
     method = getattr(kind, "__torch_function__", None)
@@ -116,17 +116,17 @@ def is_plain(kind: type) -> bool:
 
 
 def is_overriding(kind: type) -> bool:
-    """Whether a type overrides functions now."""
+    """Return whether a type overrides functions now."""
     return not is_plain(kind) and not (_state.disabled and issubclass(kind, Tensor))
 
 
 def are_plain(args: tuple, kwargs: dict) -> bool:
-    """Whether no argument, or element of one, is of a type that ever overrides."""
+    """Return whether no argument, or element of one, is of a type that ever overrides."""
     return all(is_plain(type(value)) for value in _flat((*args, *kwargs.values())))
 
 
 def overriding_arguments(args: tuple, kwargs: dict) -> list[Any]:
-    """The arguments whose types override, one per type: subclasses before their bases, otherwise in order."""
+    """Return the arguments whose types override, one per type: subclasses before their bases, otherwise in order."""
     found: list[Any] = []
     for value in _flat((*args, *kwargs.values())):
         kind = type(value)
@@ -145,7 +145,7 @@ def _flat(values: tuple) -> Iterator[Any]:
 
 
 def call_override(function: Callable, deciding: list[Any], args: tuple, kwargs: dict) -> Any:
-    """The first answer that is not NotImplemented: of the innermost mode, then of the overriding arguments' types.
+    """Return the first answer that is not NotImplemented: of the innermost mode, then of the overriding arguments' types.
 
     TypeError where all decline.
     """
@@ -177,13 +177,13 @@ def _name(kind: type) -> str:
 
 
 def ask(function: Callable, args: tuple, kwargs: dict) -> Any:
-    """The result of a call according to the innermost mode and the types of the arguments, while this thread has an active
-    mode."""
+    """Return the result of a call according to the innermost mode and the types of the arguments, while this thread has an
+    active mode."""
     return call_override(function, overriding_arguments(args, kwargs), args, kwargs)
 
 
 def asks_modes() -> bool:
-    """Whether this thread has an active mode."""
+    """Return whether this thread has an active mode."""
     return bool(function_modes.entered) and function_modes.are_active()
 
 
@@ -208,7 +208,7 @@ def overridable(function: Callable) -> Callable:
 
 
 def as_subclass(tensor: Tensor, kind: type) -> Tensor:
-    """A tensor of class `kind` over the same impl; TypeError unless it is a subclass of Tensor."""
+    """Return a tensor of class `kind` over the same impl; TypeError unless it is a subclass of Tensor."""
     if not (isinstance(kind, type) and issubclass(kind, Tensor)):
         raise TypeError(f"as_subclass expects a subclass of Tensor, got {kind!r}")
     return _as_subclass(kind, wrap(tensor._impl)) if kind is not Tensor else wrap(tensor._impl)

@@ -20,7 +20,9 @@ _followers: list[Callable[[int], None]] = []
 
 
 def get_num_threads() -> int:
-    """How many threads eager kernels, and code compiled from now on, use: `OMP_NUM_THREADS`, else this process's processors."""
+    """Return how many threads eager kernels, and code compiled from now on, use: `OMP_NUM_THREADS`, else this process's
+    processors.
+    """
     return _threads[0]
 
 

@@ -40,7 +40,7 @@ _COMPLEX_OF = {"float16": "complex32", "float32": "complex64", "float64": "compl
 
 
 def get_printoptions() -> PrintOptions:
-    """The options in force."""
+    """Return the options in force."""
     return _current[0]
 
 
@@ -82,7 +82,7 @@ def format_tensor(
     size: Sequence[int] | None = None,
     options: PrintOptions | None = None,
 ) -> str:
-    """The text of a tensor with the elements of `array`.
+    """Return the text of a tensor with the elements of `array`.
 
     `dtype` is the tensor's element type (its `name`, `is_floating_point` and `is_complex` are read); `default_dtype` is the
     current default floating dtype, None for float32. `size` is the shape to report; None stands for the array's. `options`
@@ -102,7 +102,7 @@ def format_tensor(
 
 
 def elements_text(array: np.ndarray, dtype: Any, indent: int) -> str:
-    """The elements of an array of this dtype in brackets; continuation lines are indented by `indent` characters."""
+    """Return the elements of an array of this dtype in brackets; continuation lines are indented by `indent` characters."""
     return _format_elements(array, dtype, indent, _current[0]) if array.size else "[]"
 
 
@@ -115,7 +115,7 @@ def format_meta(
     default_dtype: Any = None,
     options: PrintOptions | None = None,
 ) -> str:
-    """The text of a tensor without data: `tensor(..., device='meta', size=(2, 3))`. Arguments as in `format_tensor`."""
+    """Return the text of a tensor without data: `tensor(..., device='meta', size=(2, 3))`. Arguments as in `format_tensor`."""
     suffixes = ["device='meta'", _size_suffix(shape)]
     if not _is_understood(dtype, default_dtype, has_elements=False):
         suffixes.append(f"dtype={dtype}")
@@ -133,7 +133,7 @@ def format_sparse(
     requires_grad: bool = False,
     grad_fn_name: str | None = None,
 ) -> str:
-    """The text of a sparse COO tensor: its indices and values as tensors of their own, and its size below them."""
+    """Return the text of a sparse COO tensor: its indices and values as tensors of their own, and its size below them."""
     options, margin = _current[0], " " * len("tensor(")
     bodies = _bodies((("indices", indices, _Integers), ("values", values, dtype)))
     suffixes = [_size_suffix(shape), f"nnz={indices.shape[1]}"]
@@ -146,7 +146,7 @@ def format_sparse(
 
 
 def _bodies(parts: Sequence[tuple[str, np.ndarray, Any]]) -> list[str]:
-    """The texts of a sparse tensor's parts, as `indices=tensor(...)`."""
+    """Return the texts of a sparse tensor's parts, as `indices=tensor(...)`."""
     options, indent, bodies = _current[0], len("tensor("), []
     for name, array, style in parts:
         label = f"{name}=tensor("
@@ -168,7 +168,7 @@ def format_compressed(
     requires_grad: bool = False,
     grad_fn_name: str | None = None,
 ) -> str:
-    """The text of a CSR or CSC tensor: its two tensors of indices, its values, and its size after them."""
+    """Return the text of a CSR or CSC tensor: its two tensors of indices, its values, and its size after them."""
     names = ("crow_indices", "col_indices") if layout.name == "sparse_csr" else ("ccol_indices", "row_indices")
     bodies = _bodies(((names[0], compressed, _Integers), (names[1], plain, _Integers), ("values", values, dtype)))
     suffixes = [_size_suffix(shape), f"nnz={len(plain)}"]
@@ -180,7 +180,9 @@ def format_compressed(
 
 
 def format_quantized(values: np.ndarray, dtype: Any, scheme: Any, settings: Sequence[str]) -> str:
-    """The text of a quantized tensor: the float32 `values` that its integers stand for, and `settings`, as `scale=0.1`."""
+    """Return the text of a quantized tensor: the float32 `values` that its integers stand for, and `settings`, as
+    `scale=0.1`.
+    """
     options, indent = _current[0], len("tensor(")
     body = _format_elements(values, _Floats, indent, options) if values.size else "[]"
     suffixes = [_size_suffix(values.shape), f"dtype={dtype}", f"quantization_scheme={scheme}", *settings]
@@ -203,7 +205,7 @@ class _Integers:
 
 
 def _is_understood(dtype: Any, default_dtype: Any, has_elements: bool) -> bool:
-    """Whether the dtype need not be printed: the elements show it, or it is the default one."""
+    """Return whether the dtype need not be printed: the elements show it, or it is the default one."""
     default_name = default_dtype.name if default_dtype is not None else "float32"
     shown = ("int64", "bool", _COMPLEX_OF.get(default_name)) if has_elements else ()
     return dtype.name == default_name or dtype.name in shown
@@ -262,7 +264,7 @@ def _edges(length: int, is_cut: bool, edgeitems: int) -> np.ndarray:
 
 
 def _format_nested(values: Any, cut: list[bool], indent: int, style: _ElementStyle, options: PrintOptions) -> str:
-    """Nested lists as nested brackets; `cut` says for each dimension whether its middle is elided."""
+    """Return nested lists as nested brackets; `cut` says for each dimension whether its middle is elided."""
     if not cut:
         return style.write(values)
     if len(cut) == 1:
@@ -283,13 +285,13 @@ def _format_row(values: list, is_cut: bool, indent: int, style: _ElementStyle, o
 
 
 def _plain_style(array: np.ndarray) -> _ElementStyle:
-    """Integers and booleans, right-aligned."""
+    """Return integers and booleans, right-aligned."""
     width = max((len(str(value)) for value in array.ravel().tolist()), default=1)
     return _ElementStyle(lambda value: str(value).rjust(width), width)
 
 
 def _float_style(array: np.ndarray, options: PrintOptions) -> _ElementStyle:
-    """Floating-point elements: whole numbers as `2.`, others with fixed digits, wide ranges in scientific notation.
+    """Return floating-point elements: whole numbers as `2.`, others with fixed digits, wide ranges in scientific notation.
 
     Zeros, infinities and NaNs don't influence the notation or the width, so they can be wider than their column.
     """
@@ -314,7 +316,7 @@ def _whole(value: float) -> str:
 
 
 def _complex_style(array: np.ndarray, options: PrintOptions) -> _ElementStyle:
-    """Real and imaginary parts each choose their own notation; the real part is aligned."""
+    """Return a style in which real and imaginary parts each choose their own notation; the real part is aligned."""
     real, imaginary = _float_style(array.real, options), _float_style(array.imag, options)
 
     def write(value: complex) -> str:

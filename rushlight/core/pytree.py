@@ -63,38 +63,38 @@ class TreeSpec:
 
     @property
     def num_leaves(self) -> int:
-        """How many leaves the tree has."""
+        """Return how many leaves the tree has."""
         return 1 if self.kind is None else sum(child.num_leaves for child in self.children)
 
     @property
     def num_nodes(self) -> int:
-        """How many leaves and containers the tree has."""
+        """Return how many leaves and containers the tree has."""
         return 1 + sum(child.num_nodes for child in self.children)
 
     @property
     def num_children(self) -> int:
-        """How many children its root has."""
+        """Return how many children its root has."""
         return len(self.children)
 
     @property
     def type(self) -> type | None:
-        """The class of the root; None for a leaf. `collections.namedtuple` stands for all namedtuples."""
+        """Return the class of the root; None for a leaf. `collections.namedtuple` stands for all namedtuples."""
         return namedtuple if _is_namedtuple(self.kind) else self.kind
 
     @property
     def context(self) -> object:
-        """The root's context, which rebuilds it from its children: a dict's keys, a namedtuple's class."""
+        """Return the root's context, which rebuilds it from its children: a dict's keys, a namedtuple's class."""
         if self.keys is not None:
             return list(self.keys)
         return self.kind if _is_namedtuple(self.kind) else self.own
 
     @property
     def children_specs(self) -> list[TreeSpec]:
-        """The specs of the root's children."""
+        """Return the specs of the root's children."""
         return list(self.children)
 
     def children_of(self, tree: object) -> list:
-        """The children of `tree`, whose root must match this spec's; ValueError otherwise."""
+        """Return the children of `tree`, whose root must match this spec's; ValueError otherwise."""
         own = _one_level(tree)
         if own is None or own[1].type is not self.type or len(own[0]) != len(self.children):
             raise ValueError(f"expected a {getattr(self.kind, '__name__', 'leaf')} of {len(self.children)}, got {tree!r}")
@@ -105,11 +105,11 @@ class TreeSpec:
         return own[0]
 
     def is_leaf(self) -> bool:
-        """Whether the tree is a single leaf."""
+        """Return whether the tree is a single leaf."""
         return self.kind is None
 
     def flatten_up_to(self, tree: object) -> list:
-        """The subtrees of `tree` at the places of this spec's leaves; ValueError where its containers differ."""
+        """Return the subtrees of `tree` at the places of this spec's leaves; ValueError where its containers differ."""
         if self.kind is None:
             return [tree]
         return [
@@ -117,7 +117,7 @@ class TreeSpec:
         ]
 
     def unflatten(self, leaves: list | tuple) -> object:
-        """The tree of this shape with these leaves."""
+        """Return the tree of this shape with these leaves."""
         return tree_unflatten(leaves, self)
 
 
@@ -129,13 +129,13 @@ LEAF = TreeSpec(None)
 
 
 def tree_flatten(tree: object, is_leaf: Callable[[object], bool] | None = None) -> tuple[list, TreeSpec]:
-    """The leaves of `tree`, left to right, and its spec. Anything for which `is_leaf` is true is a leaf."""
+    """Return the leaves of `tree`, left to right, and its spec. Anything for which `is_leaf` is true is a leaf."""
     leaves: list = []
-    return leaves, _flatten(tree, leaves, is_leaf)
+    return leaves, _flatten_into(tree, leaves, is_leaf)
 
 
 def _one_level(tree: object) -> tuple[list, TreeSpec] | None:
-    """The children of a container, and its spec without the children's specs; None for a leaf."""
+    """Return the children of a container, and its spec without the children's specs; None for a leaf."""
     kind = type(tree)
     if kind in (dict, OrderedDict):
         return list(tree.values()), TreeSpec(kind, tuple(tree))
@@ -147,18 +147,18 @@ def _one_level(tree: object) -> tuple[list, TreeSpec] | None:
     return None
 
 
-def _flatten(tree: object, leaves: list, is_leaf: Callable[[object], bool] | None) -> TreeSpec:
+def _flatten_into(tree: object, leaves: list, is_leaf: Callable[[object], bool] | None) -> TreeSpec:
     level = None if is_leaf is not None and is_leaf(tree) else _one_level(tree)
     if level is None:
         leaves.append(tree)
         return LEAF
     children, spec = level
-    spec.children = tuple(_flatten(child, leaves, is_leaf) for child in children)
+    spec.children = tuple(_flatten_into(child, leaves, is_leaf) for child in children)
     return spec
 
 
 def tree_unflatten(leaves: list | tuple, spec: TreeSpec) -> object:
-    """The tree of shape `spec` with these leaves; ValueError when their number differs."""
+    """Return the tree of shape `spec` with these leaves; ValueError when their number differs."""
     leaves = list(leaves)
     if len(leaves) != spec.num_leaves:
         raise ValueError(f"tree_unflatten: the tree has {spec.num_leaves} leaves, but {len(leaves)} were given")
@@ -177,7 +177,7 @@ def _build(leaves, spec: TreeSpec):
 
 
 def tree_map(function: Callable, tree: object, *others: object, is_leaf: Callable[[object], bool] | None = None) -> object:
-    """The tree with `function` applied to each leaf, along with the subtrees of the other trees at its place."""
+    """Return the tree with `function` applied to each leaf, along with the subtrees of the other trees at its place."""
     leaves, spec = tree_flatten(tree, is_leaf)
     rest = [spec.flatten_up_to(other) for other in others]
     return tree_unflatten([function(*parts) for parts in zip(leaves, *rest, strict=True)], spec)

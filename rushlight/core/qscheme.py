@@ -33,5 +33,5 @@ SCHEMES = {
 
 
 def from_name(name: str) -> qscheme:
-    """The scheme called `name`; KeyError if there is none."""
+    """Return the scheme called `name`; KeyError if there is none."""
     return SCHEMES[name]

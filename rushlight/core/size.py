@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 def whole_number(value: object) -> int:
-    """`int(value)`; a symbolic integer stays as it is, since it counts as an instance of int."""
+    """Return `int(value)`; a symbolic integer stays as it is, since it counts as an instance of int."""
     return value if isinstance(value, int) and not isinstance(value, bool) else int(value)
 
 
@@ -17,7 +17,7 @@ _MAX_NUMERATOR, _MAX_DENOMINATOR = 2**20, 2**10
 
 
 def short_fraction(number: float) -> tuple[int, int] | None:
-    """A finite float as numerator and denominator if its product with any size is exact, else None."""
+    """Return a finite float as numerator and denominator if its product with any size is exact, else None."""
     numerator, denominator = number.as_integer_ratio()
     is_short = abs(numerator) <= _MAX_NUMERATOR and denominator <= _MAX_DENOMINATOR
     return (numerator, denominator) if is_short else None
@@ -29,7 +29,7 @@ class Size(tuple):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[int] = ()) -> Size:
-        """TypeError where an item is no integer."""
+        """Raise TypeError where an item is no integer."""
         made = super().__new__(cls, sizes)
         for index, item in enumerate(made):
             if type(item) is not int and not isinstance(item, int):
@@ -41,7 +41,7 @@ class Size(tuple):
         return made
 
     def numel(self) -> int:
-        """The number of elements of a tensor of this size."""
+        """Return the number of elements of a tensor of this size."""
         return math.prod(self)
 
     def __getitem__(self, key):

@@ -30,12 +30,12 @@ ALIGNMENT = 64
 
 
 def aligned(nbytes: int) -> int:
-    """`nbytes` rounded up to the alignment of a buffer inside a shared storage."""
+    """Return `nbytes` rounded up to the alignment of a buffer inside a shared storage."""
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
 def _bytes_of(storage: StorageImpl) -> np.ndarray:
-    """The storage as a uint8 array that shares its memory."""
+    """Return the storage as a uint8 array that shares its memory."""
     if storage.buffer is None:
         raise RuntimeError(f"a storage on device '{storage.device}' holds no data")
     return np.ndarray((storage.nbytes,), np.uint8, storage.buffer)
@@ -45,12 +45,12 @@ _C.configure(cpu=CPU, storage_bytes=_bytes_of, out_of_memory=OutOfMemoryError)
 
 
 def without_data(nbytes: int) -> StorageImpl:
-    """A storage of the meta device: a size and no memory."""
+    """Return a storage of the meta device: a size and no memory."""
     return StorageImpl(None, nbytes, META, 0)
 
 
 def borrow(array: np.ndarray) -> StorageImpl:
-    """A storage over the memory that `array` spans from its first element on; ValueError for negative strides."""
+    """Return a storage over the memory that `array` spans from its first element on; ValueError for negative strides."""
     if any(stride < 0 for stride in array.strides):
         raise ValueError(
             "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
@@ -67,7 +67,7 @@ def borrow(array: np.ndarray) -> StorageImpl:
 
 
 def from_file(filename: str | os.PathLike, shared: bool, nbytes: int) -> StorageImpl:
-    """A storage over the first bytes of a file, mapped copy-on-write.
+    """Return a storage over the first bytes of a file, mapped copy-on-write.
 
     With `shared`, writes reach the file, which is created or extended to `nbytes`. RuntimeError for a file that is too short.
     """
@@ -113,7 +113,8 @@ class UntypedStorage:
 
     @staticmethod
     def from_buffer(data: object, *args: Any, copy: bool = True, **kwargs: Any) -> UntypedStorage:
-        """A storage of the bytes of `data` (anything with the buffer protocol): copied, or borrowed when `copy` is False.
+        """Return a storage of the bytes of `data` (anything with the buffer protocol): copied, or borrowed when `copy` is
+        False.
 
         As in torch it takes `count` and `offset`, in bytes.
         """
@@ -129,17 +130,17 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename: str | os.PathLike, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """A storage over the first bytes of a file; with `shared`, writes reach the file, else they stay in memory."""
+        """Return a storage over the first bytes of a file; with `shared`, writes reach the file, else they stay in memory."""
         return UntypedStorage(from_file(filename, shared, nbytes))
 
     @property
     def device(self) -> device:
-        """Where the bytes lie."""
+        """Return where the bytes lie."""
         return self._impl.device
 
     @property
     def filename(self) -> None:
-        """The file behind memory that processes share by name: always None here."""
+        """Return the file behind memory that processes share by name: always None here."""
         return None
 
     @property
@@ -147,33 +148,33 @@ class UntypedStorage:
         return id(self._impl)
 
     def nbytes(self) -> int:
-        """The size in bytes."""
+        """Return the size in bytes."""
         return self._impl.nbytes
 
     size = nbytes
 
     def data_ptr(self) -> int:
-        """The address of the first byte; 0 when there is no data."""
+        """Return the address of the first byte; 0 when there is no data."""
         return self._impl.data_ptr
 
     def element_size(self) -> int:
-        """1: an untyped storage counts in bytes."""
+        """Return 1: an untyped storage counts in bytes."""
         return 1
 
     def get_device(self) -> int:
-        """The index of the device: -1, as the CPU has none."""
+        """Return the index of the device: -1, as the CPU has none."""
         return -1
 
     def type(self) -> str:
-        """The name of the class."""
+        """Return the name of the class."""
         return "torch.storage.UntypedStorage"
 
     def untyped(self) -> UntypedStorage:
-        """This storage."""
+        """Return this storage."""
         return self
 
     def numpy(self) -> np.ndarray:
-        """The bytes as a uint8 array that shares memory; NotImplementedError for a storage without data."""
+        """Return the bytes as a uint8 array that shares memory; NotImplementedError for a storage without data."""
         self._check_data(_COPY)
         return self._impl.bytes()
 
@@ -182,16 +183,16 @@ class UntypedStorage:
             raise NotImplementedError(message)
 
     def resizable(self) -> bool:
-        """Whether `resize_` may change the size. It may not where another object, such as an array, owns the memory."""
+        """Return whether `resize_` may change the size. It may not where another object, such as an array, owns the memory."""
         return not isinstance(self._impl.buffer, np.ndarray)
 
     def tolist(self) -> list[int]:
-        """The bytes as ints; NotImplementedError for a storage without data."""
+        """Return the bytes as ints; NotImplementedError for a storage without data."""
         self._check_data()
         return self._impl.bytes().tolist()
 
     def clone(self) -> UntypedStorage:
-        """A copy of the bytes in new memory."""
+        """Return a copy of the bytes in new memory."""
         if self._impl.device.type == "meta":
             return UntypedStorage(without_data(self._impl.nbytes))
         return UntypedStorage.from_buffer(self._impl.bytes())
@@ -235,15 +236,15 @@ class UntypedStorage:
         return self
 
     def is_shared(self) -> bool:
-        """Whether child processes see writes to this memory."""
+        """Return whether child processes see writes to this memory."""
         return isinstance(self._impl.buffer, mmap.mmap)
 
     def is_pinned(self, device: device | str | None = None) -> bool:
-        """Whether the memory is page-locked for a GPU: never."""
+        """Return whether the memory is page-locked for a GPU: never."""
         return False
 
     def pin_memory(self, device: device | str | None = None) -> NoReturn:
-        """Raises RuntimeError: there is no GPU to lock pages for."""
+        """Raise RuntimeError: there is no GPU to lock pages for."""
         raise RuntimeError("Cannot access accelerator device when none is available.")
 
     def byteswap(self, dtype: Any) -> None:
@@ -253,12 +254,12 @@ class UntypedStorage:
             self._impl.bytes().view(np.dtype(f"u{width}")).byteswap(inplace=True)
 
     def cpu(self) -> UntypedStorage:
-        """This storage; NotImplementedError for one without data."""
+        """Return this storage; NotImplementedError for one without data."""
         self._check_data(_COPY)
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
-        """Raises AssertionError: there is no GPU."""
+        """Raise AssertionError: there is no GPU."""
         raise_absent("cuda")
 
     def __len__(self) -> int:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 @lru_cache(4096)
 def contiguous_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides, in elements. Size-0 dimensions count as size 1."""
+    """Return row-major strides, in elements. Size-0 dimensions count as size 1."""
     strides = []
     step = 1
     for size in reversed(sizes):
@@ -19,7 +19,7 @@ def contiguous_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def is_contiguous(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether the elements lie row-major without gaps (strides of size-1 dimensions do not matter)."""
+    """Return whether the elements lie row-major without gaps (strides of size-1 dimensions do not matter)."""
     if 0 in sizes:
         return True
     expected = 1
@@ -32,19 +32,19 @@ def is_contiguous(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def channels_last_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of an (N, C, *spatial) tensor whose channels lie innermost."""
+    """Return strides of an (N, C, *spatial) tensor whose channels lie innermost."""
     order = (0, *range(2, len(sizes)), 1)
     return strides_in_order(sizes, order)
 
 
 def lies_channels_last(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether an (N, C, *spatial) tensor has `channels_last_strides`, ignoring dimensions of size 1."""
+    """Return whether an (N, C, *spatial) tensor has `channels_last_strides`, ignoring dimensions of size 1."""
     wanted = channels_last_strides(sizes)
     return all(size == 1 or have == want for size, have, want in zip(sizes, strides, wanted, strict=True))
 
 
 def strides_in_order(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
-    """Gap-free strides with the dimensions of `order` from outermost to innermost."""
+    """Return gap-free strides with the dimensions of `order` from outermost to innermost."""
     strides = [0] * len(sizes)
     step = 1
     for dim in reversed(order):
@@ -54,7 +54,7 @@ def strides_in_order(sizes: Sequence[int], order: Sequence[int]) -> tuple[int, .
 
 
 def is_non_overlapping_and_dense(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether some permutation of the dimensions is contiguous."""
+    """Return whether some permutation of the dimensions is contiguous."""
     if is_contiguous(sizes, strides):
         return True
     expected = 1
@@ -66,12 +66,14 @@ def is_non_overlapping_and_dense(sizes: tuple[int, ...], strides: tuple[int, ...
 
 
 def has_internal_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two indices certainly refer to the same element (an expanded dimension)."""
+    """Return whether two indices certainly refer to the same element (an expanded dimension)."""
     return 0 not in sizes and any(stride == 0 and size > 1 for size, stride in zip(sizes, strides, strict=True))
 
 
 def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """Whether two indices may refer to the same element. False only where each stride exceeds the extent of all smaller."""
+    """Return whether two indices may refer to the same element. False only where each stride exceeds the extent of all
+    smaller.
+    """
     reach = 0
     for stride, size in sorted((stride, size) for stride, size in zip(strides, sizes, strict=True) if size > 1):
         if stride <= reach:
@@ -81,7 +83,8 @@ def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 
 def storage_extent(sizes: Sequence[int], strides: Sequence[int], offset: int) -> int:
-    """The number of storage elements that a view reaches, counted from the storage's start; RuntimeError for odd lengths."""
+    """Return the number of storage elements that a view reaches, counted from the storage's start; RuntimeError for odd
+    lengths."""
     if len(sizes) != len(strides):
         raise RuntimeError(f"dimensionality of sizes ({len(sizes)}) must match dimensionality of strides ({len(strides)})")
     if 0 in sizes:
@@ -90,7 +93,7 @@ def storage_extent(sizes: Sequence[int], strides: Sequence[int], offset: int) ->
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The common shape of operands under NumPy's broadcasting rules; RuntimeError where two sizes differ."""
+    """Return the common shape of operands under NumPy's broadcasting rules; RuntimeError where two sizes differ."""
     rank = max(map(len, shapes), default=0)
     result = [1] * rank
     for shape in shapes:
@@ -107,7 +110,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
 
 
 def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Sequence[int]) -> tuple[tuple, tuple]:
-    """Sizes and strides of `expand(target)`; -1 keeps a size, new leading dimensions get stride 0."""
+    """Return sizes and strides of `expand(target)`; -1 keeps a size, new leading dimensions get stride 0."""
     extra = len(target) - len(sizes)
     if extra < 0:
         raise RuntimeError(
@@ -137,7 +140,9 @@ def expand_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: Seq
 
 
 def expanded_view(sizes: tuple[int, ...], strides: tuple[int, ...], target: Sequence[int]) -> tuple[tuple, tuple]:
-    """`expand_strides`, but new leading dimensions of size 1 get a stride that spans all inner ones, as in torch's `expand`."""
+    """Return `expand_strides`, but new leading dimensions of size 1 get a stride that spans all inner ones, as in torch's
+    `expand`.
+    """
     new_sizes, new_strides = expand_strides(sizes, strides, target)
     if not sizes:
         return new_sizes, new_strides
@@ -149,7 +154,7 @@ def expanded_view(sizes: tuple[int, ...], strides: tuple[int, ...], target: Sequ
 
 @lru_cache(4096)
 def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
-    """`shape` with a single -1 replaced so that it has `numel` elements; RuntimeError where that is impossible."""
+    """Return `shape` with a single -1 replaced so that it has `numel` elements; RuntimeError where that is impossible."""
     unknown = [dim for dim, size in enumerate(shape) if size == -1]
     if len(unknown) > 1:
         raise RuntimeError("only one dimension can be inferred")
@@ -172,7 +177,7 @@ def infer_size(shape: tuple[int, ...], numel: int) -> tuple[int, ...]:
 
 @lru_cache(4096)
 def view_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Strides under which `target` views the same elements in the same order, or None when a copy is needed.
+    """Return strides under which `target` views the same elements in the same order, or None when a copy is needed.
 
     Old dimensions are grouped into runs that are contiguous among themselves; each run must be split exactly by new ones.
     """
@@ -202,7 +207,7 @@ def view_strides(sizes: tuple[int, ...], strides: tuple[int, ...], target: tuple
 
 
 def wrap_dim(dim: int, rank: int) -> int:
-    """A possibly negative dimension as 0 <= dim < rank (rank 0 counts as 1); IndexError outside."""
+    """Return a possibly negative dimension as 0 <= dim < rank (rank 0 counts as 1); IndexError outside."""
     bound = max(rank, 1)
     if not -bound <= dim < bound:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
@@ -210,7 +215,7 @@ def wrap_dim(dim: int, rank: int) -> int:
 
 
 def wrap_dims(dims: Sequence[int], rank: int) -> tuple[int, ...]:
-    """`wrap_dim` over several; RuntimeError when one appears twice."""
+    """Return `wrap_dim` over several; RuntimeError when one appears twice."""
     wrapped = tuple(wrap_dim(dim, rank) for dim in dims)
     if len(set(wrapped)) != len(wrapped):
         repeated = next(dim for dim in wrapped if wrapped.count(dim) > 1)
@@ -219,7 +224,7 @@ def wrap_dims(dims: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, tuple]]) -> tuple[int, ...]:
-    """Strides of a pointwise result: the order in which the operands (sizes, strides) lie is kept where they agree.
+    """Return strides of a pointwise result: the order in which the operands (sizes, strides) lie is kept where they agree.
 
     Operands are broadcast to `sizes`; earlier operands decide first; dimensions that none orders stay row-major.
     """
@@ -238,7 +243,7 @@ def elementwise_strides(sizes: tuple[int, ...], operands: Sequence[tuple[tuple, 
 
 
 def outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> list[int]:
-    """The dimensions from the one with the largest strides to the one with the smallest.
+    """Return the dimensions from the one with the largest strides to the one with the smallest.
 
     An insertion sort, as in torch's TensorIterator: where operands disagree, only this algorithm gives the same order.
     """
@@ -246,7 +251,7 @@ def outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]])
     for start in range(1, len(order)):
         position = start
         for inner in range(start - 1, -1, -1):
-            lies = _compare(order[inner], order[position], sizes, operands)
+            lies = _compare_dims(order[inner], order[position], sizes, operands)
             if lies < 0:
                 break
             if lies > 0:
@@ -255,8 +260,9 @@ def outermost_first(sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]])
     return order[::-1]
 
 
-def _compare(inner: int, outer: int, sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> int:
-    """Negative if dimension `inner` should be inside `outer`, positive for the reverse, 0 where no operand decides."""
+def _compare_dims(inner: int, outer: int, sizes: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> int:
+    """Return a negative number if dimension `inner` should be inside `outer`, a positive one for the reverse, 0 if no operand
+    decides."""
     for strides in operands:
         if strides[inner] and strides[outer]:
             if strides[inner] != strides[outer]:

@@ -87,56 +87,56 @@ class Tensor(_C.TensorBase):
 
     @property
     def shape(self) -> Size:
-        """The sizes."""
+        """Return the sizes."""
         return Size(self._impl.sizes)
 
     def size(self, dim: int | None = None) -> Size | int:
-        """All sizes, or the size of `dim`; IndexError when there is no such dimension."""
+        """Return all sizes, or the size of `dim`; IndexError when there is no such dimension."""
         sizes = self._impl.sizes
         return Size(sizes) if dim is None else _entry_of_dim(sizes, dim)
 
     def stride(self, dim: int | None = None) -> tuple[int, ...] | int:
-        """The strides in elements, or that of `dim`."""
+        """Return the strides in elements, or that of `dim`."""
         strides = self._impl.strides
         return strides if dim is None else _entry_of_dim(strides, dim)
 
     def storage_offset(self) -> int:
-        """The offset of the first element in the storage, in elements."""
+        """Return the offset of the first element in the storage, in elements."""
         return self._impl.storage_offset
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self._impl.sizes)
 
     def dim(self) -> int:
-        """The number of dimensions."""
+        """Return the number of dimensions."""
         return len(self._impl.sizes)
 
     ndimension = dim
 
     def numel(self) -> int:
-        """The number of elements."""
+        """Return the number of elements."""
         return self._impl.numel
 
     nelement = numel
 
     def element_size(self) -> int:
-        """The bytes of an element."""
+        """Return the bytes of an element."""
         return self._impl.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
+        """Return the bytes of an element."""
         return self._impl.dtype.itemsize
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """Return the bytes of all elements."""
         return self._impl.numel * self._impl.dtype.itemsize
 
     def is_contiguous(self, memory_format: memory_format = contiguous_format) -> bool:
-        """Whether the elements lie without gaps in the order of `memory_format`."""
+        """Return whether the elements lie without gaps in the order of `memory_format`."""
         impl = self._impl
         if memory_format is contiguous_format:
             return impl.is_contiguous()
@@ -146,34 +146,34 @@ class Tensor(_C.TensorBase):
         return rank == CHANNELS_LAST_RANKS[memory_format] and lies_channels_last(impl.sizes, impl.strides)
 
     def is_non_overlapping_and_dense(self) -> bool:
-        """Whether some order of the dimensions is contiguous."""
+        """Return whether some order of the dimensions is contiguous."""
         return is_non_overlapping_and_dense(self._impl.sizes, self._impl.strides)
 
     # Kind
 
     @property
     def dtype(self) -> dtype:
-        """The element type."""
+        """Return the element type."""
         return self._impl.dtype
 
     @property
     def device(self) -> device:
-        """The device of the elements."""
+        """Return the device of the elements."""
         return self._impl.device
 
     @property
     def layout(self) -> layout:
-        """`strided`."""
+        """Return `strided`."""
         return strided
 
     @property
     def is_cpu(self) -> bool:
-        """Whether the device is the CPU."""
+        """Return whether the device is the CPU."""
         return self._impl.device.type == "cpu"
 
     @property
     def is_meta(self) -> bool:
-        """Whether the device is `meta`."""
+        """Return whether the device is `meta`."""
         return self._impl.device.type == "meta"
 
     is_cuda = False
@@ -182,41 +182,41 @@ class Tensor(_C.TensorBase):
     is_nested = False
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating one."""
+        """Return whether the dtype is a floating one."""
         return self._impl.dtype.is_floating_point
 
     def is_complex(self) -> bool:
-        """Whether the dtype is complex."""
+        """Return whether the dtype is complex."""
         return self._impl.dtype.is_complex
 
     def is_signed(self) -> bool:
-        """Whether the dtype holds negative numbers."""
+        """Return whether the dtype holds negative numbers."""
         return self._impl.dtype.is_signed
 
     def is_inference(self) -> bool:
-        """Whether the tensor was made in inference mode."""
+        """Return whether the tensor was made in inference mode."""
         return self._impl.inference
 
     def get_device(self) -> int:
-        """The device index; -1 on the CPU."""
+        """Return the device index; -1 on the CPU."""
         return -1 if self._impl.device.index is None else self._impl.device.index
 
     # Memory
 
     def data_ptr(self) -> int:
-        """The address of the first element; 0 where there is none."""
+        """Return the address of the first element; 0 where there is none."""
         return self._impl.data_ptr if self.numel() else 0
 
     def untyped_storage(self) -> UntypedStorage:
-        """The storage, as bytes."""
+        """Return the storage, as bytes."""
         return UntypedStorage(self._impl.storage)
 
     def storage_type(self) -> type:
-        """The class of `storage()` by its dtype: `torch.FloatStorage`."""
+        """Return the class of `storage()` by its dtype: `torch.FloatStorage`."""
         return LEGACY_STORAGES[f"{self._impl.dtype.scalar_name}Storage"]
 
     def storage(self) -> TypedStorage:
-        """The storage, as elements of this dtype."""
+        """Return the storage, as elements of this dtype."""
         return TypedStorage(self.untyped_storage(), self._impl.dtype)
 
     def share_memory_(self) -> Tensor:
@@ -225,11 +225,11 @@ class Tensor(_C.TensorBase):
         return self
 
     def is_shared(self) -> bool:
-        """Whether child processes see writes to this memory."""
+        """Return whether child processes see writes to this memory."""
         return self.untyped_storage().is_shared()
 
     def is_set_to(self, other: Tensor) -> bool:
-        """Whether `other` views the same elements of the same storage in the same way."""
+        """Return whether `other` views the same elements of the same storage in the same way."""
         a, b = self._impl, other._impl
         return a.storage is b.storage and (a.sizes, a.strides, a.storage_offset) == (b.sizes, b.strides, b.storage_offset)
 
@@ -242,7 +242,7 @@ class Tensor(_C.TensorBase):
     # Data out
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The elements as a NumPy array over the same memory.
+        """Return the elements as a NumPy array over the same memory.
 
         Raises RuntimeError for a tensor that requires grad where autograd records, and for a lazy conjugate or negative view,
         unless `force`, which detaches and materialises it.
@@ -275,7 +275,7 @@ class Tensor(_C.TensorBase):
     __array_priority__ = 1000
 
     def tolist(self) -> list | int | float | bool | complex:
-        """The elements as nested lists of Python numbers; a number for a 0-dim tensor."""
+        """Return the elements as nested lists of Python numbers; a number for a 0-dim tensor."""
         if self._impl.device.type == "meta" and not self._impl.fake:
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if self._impl.dtype in NARROW_TYPES:
@@ -329,7 +329,7 @@ class Tensor(_C.TensorBase):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether autograd records operations on this tensor."""
+        """Return whether autograd records operations on this tensor."""
         return self._impl.requires_grad
 
     @requires_grad.setter
@@ -361,7 +361,7 @@ class Tensor(_C.TensorBase):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradient that `backward` accumulated, or None."""
+        """Return the gradient that `backward` accumulated, or None."""
         meta = self._impl.autograd
         if meta is None:
             return None
@@ -394,13 +394,13 @@ class Tensor(_C.TensorBase):
 
     @property
     def output_nr(self) -> int:
-        """The index of this tensor among the outputs of its grad_fn."""
+        """Return the index of this tensor among the outputs of its grad_fn."""
         meta = self._impl.autograd
         return 0 if meta is None else meta.output_nr
 
     @property
     def retains_grad(self) -> bool:
-        """Whether a non-leaf keeps its gradient."""
+        """Return whether a non-leaf keeps its gradient."""
         meta = self._impl.autograd
         return meta is not None and meta.retains_grad
 
@@ -414,7 +414,7 @@ class Tensor(_C.TensorBase):
 
     @property
     def data(self) -> Tensor:
-        """The same memory without autograd history and with a version counter of its own."""
+        """Return the same memory without autograd history and with a version counter of its own."""
         impl = self._impl
         alias = impl.alias(impl.sizes, impl.strides, impl.storage_offset)
         alias.version = type(impl.version)()
@@ -443,7 +443,7 @@ class Tensor(_C.TensorBase):
 
 
 def _check_keywords(args: tuple, kwargs: dict) -> None:
-    """TypeError for keywords that `Tensor(...)` does not take: it only makes CPU tensors of the default dtype."""
+    """Raise TypeError for keywords that `Tensor(...)` does not take: it only makes CPU tensors of the default dtype."""
     unknown = [name for name in kwargs if name != "device"]
     if unknown:
         given = ", ".join([*(type(value).__name__ for value in args), *(f"{name}=..." for name in unknown)])
@@ -467,12 +467,12 @@ wrap = _C.wrap
 
 
 def tensor_from_array(array: np.ndarray, element_type: dtype | None = None) -> Tensor:
-    """A tensor over the memory of `array`; its NumPy dtype must have a counterpart here."""
+    """Return a tensor over the memory of `array`; its NumPy dtype must have a counterpart here."""
     return wrap(impl_from_array(array, element_type or from_numpy_dtype(array.dtype)))
 
 
 def from_numpy(array: np.ndarray) -> Tensor:
-    """A tensor that shares the memory of `array`; TypeError for NumPy dtypes without a counterpart."""
+    """Return a tensor that shares the memory of `array`; TypeError for NumPy dtypes without a counterpart."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
     if not array.dtype.isnative:
@@ -495,7 +495,7 @@ def tensor_from_storage(
     strides: Sequence[int],
     storage_offset: int = 0,
 ) -> Tensor:
-    """A tensor over part of a CPU storage; sizes, strides and offset in elements; RuntimeError when out of bounds."""
+    """Return a tensor over part of a CPU storage; sizes, strides and offset in elements; RuntimeError when out of bounds."""
     impl = storage._impl if isinstance(storage, UntypedStorage) else storage
     sizes, strides = tuple(sizes), tuple(strides)
     check_geometry(impl, element_type, sizes, strides, storage_offset)
@@ -504,7 +504,7 @@ def tensor_from_storage(
 
 
 def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, strides: tuple, offset: int) -> None:
-    """RuntimeError unless a view of this geometry stays inside the storage."""
+    """Raise RuntimeError unless a view of this geometry stays inside the storage."""
     if len(sizes) != len(strides):
         raise RuntimeError(
             f"mismatch in length of strides and shape: got {len(strides)} strides for {len(sizes)} dimensions"
@@ -525,5 +525,5 @@ def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, stri
 
 
 def _materialise_lazy(self: Tensor) -> Tensor:
-    """`self`, with a lazy conjugate or negation materialised."""
+    """Return `self`, with a lazy conjugate or negation materialised."""
     return self.detach().clone() if self._impl.key_set & LAZY_BITS else self

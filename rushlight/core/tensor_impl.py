@@ -61,7 +61,7 @@ def count_write(impl: TensorImpl) -> None:
 
 
 def _make_array(self: TensorImpl) -> np.ndarray:
-    """The elements as a NumPy array over the same memory."""
+    """Return the elements as a NumPy array over the same memory."""
     if self.key_set & BATCHED_BIT:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage: vmap maps over it")
     if self.fake:
@@ -87,7 +87,7 @@ _C.configure(narrow_dtypes=frozenset((*NARROW_TYPES, *BITS_TYPES)))
 
 
 def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
-    """A CPU impl over the memory of `array`, whose NumPy dtype is `element_type.numpy`."""
+    """Return a CPU impl over the memory of `array`, whose NumPy dtype is `element_type.numpy`."""
     itemsize = element_type.itemsize
     strides = tuple(stride // itemsize for stride in array.strides)
     made = TensorImpl(borrow(array), array.shape, strides, 0, element_type, CPU, CPU_KEYS)
@@ -98,7 +98,7 @@ def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
 def empty_meta_impl(
     sizes: tuple[int, ...], element_type: dtype, where: device, strides: tuple[int, ...] | None = None
 ) -> TensorImpl:
-    """An impl without data; row-major unless `strides` are given."""
+    """Return an impl without data; row-major unless `strides` are given."""
     strides = strides or contiguous_strides(sizes)
     nbytes = math.prod(sizes) * element_type.itemsize
     storage = without_data(nbytes if type(nbytes) is int else UNKNOWN_NBYTES)
@@ -106,7 +106,7 @@ def empty_meta_impl(
 
 
 def _in_mode(made: TensorImpl) -> TensorImpl:
-    """A new impl; in inference mode it becomes an inference tensor."""
+    """Return a new impl; in inference mode it becomes an inference tensor."""
     if state.inference:
         made.inference = True
         made.key_set &= ~AUTOGRAD_BITS

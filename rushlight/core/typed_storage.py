@@ -59,7 +59,7 @@ class TypedStorage:
         elif not args or isinstance(args[0], int):
             self._untyped_storage = UntypedStorage((args[0] if args else 0) * self.dtype.itemsize, device=device)
         else:
-            values = _converted(np.asarray(args[0]), self.dtype)
+            values = _convert(np.asarray(args[0]), self.dtype)
             on_meta = device is not None and as_device(device).type == "meta"
             self._untyped_storage = (
                 UntypedStorage(values.nbytes, device="meta") if on_meta else UntypedStorage.from_buffer(values)
@@ -70,17 +70,17 @@ class TypedStorage:
         return TypedStorage(wrap_storage=untyped, dtype=element_type)
 
     def untyped(self) -> UntypedStorage:
-        """The same bytes without a dtype."""
+        """Return the same bytes without a dtype."""
         return self._untyped_storage
 
     @property
     def device(self) -> device:
-        """Where the bytes lie."""
+        """Return where the bytes lie."""
         return self._untyped_storage.device
 
     @property
     def filename(self) -> None:
-        """The file behind memory that processes share by name: always None here."""
+        """Return the file behind memory that processes share by name: always None here."""
         return None
 
     @property
@@ -88,34 +88,34 @@ class TypedStorage:
         return self._untyped_storage._cdata
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return self._untyped_storage.data_ptr()
 
     def nbytes(self) -> int:
-        """The size in bytes."""
+        """Return the size in bytes."""
         return self._untyped_storage.nbytes()
 
     def element_size(self) -> int:
-        """The bytes of an element."""
+        """Return the bytes of an element."""
         return self.dtype.itemsize
 
     def size(self) -> int:
-        """The number of whole elements."""
+        """Return the number of whole elements."""
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
     __len__ = size
     _size = size
 
     def get_device(self) -> int:
-        """The index of the device: -1, as the CPU has none."""
+        """Return the index of the device: -1, as the CPU has none."""
         return -1
 
     def pickle_storage_type(self) -> str:
-        """The name of the class of this dtype, as files have it: "FloatStorage"."""
+        """Return the name of the class of this dtype, as files have it: "FloatStorage"."""
         return f"{self.dtype.scalar_name}Storage"
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> str | TypedStorage:
-        """The name of the class of this dtype: "torch.FloatStorage"."""
+        """Return the name of the class of this dtype: "torch.FloatStorage"."""
         return f"torch.{self.pickle_storage_type()}" if dtype is None else self._to(getattr(dtype, "dtype", dtype))
 
     def _array(self) -> np.ndarray:
@@ -123,22 +123,22 @@ class TypedStorage:
         return self._untyped_storage.numpy()[:usable].view(self.dtype.numpy)
 
     def resizable(self) -> bool:
-        """Whether `resize_` may change the size."""
+        """Return whether `resize_` may change the size."""
         return self._untyped_storage.resizable()
 
     def tolist(self) -> list:
-        """The elements as Python numbers."""
+        """Return the elements as Python numbers."""
         self._untyped_storage._check_data()
         made = self._array()
         return made.astype(np.float32).tolist() if self.dtype.is_floating_point and self.dtype.itemsize < 4 else made.tolist()
 
     def clone(self) -> TypedStorage:
-        """A copy in new memory."""
+        """Return a copy in new memory."""
         return self._of(self._untyped_storage.clone(), self.dtype)
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
         """Copy and convert the elements of a storage of the same length."""
-        self._array()[...] = _converted(source._array(), self.dtype)
+        self._array()[...] = _convert(source._array(), self.dtype)
         return self
 
     def fill_(self, value: Any) -> TypedStorage:
@@ -156,25 +156,25 @@ class TypedStorage:
         return self
 
     def is_shared(self) -> bool:
-        """Whether child processes see writes to this memory."""
+        """Return whether child processes see writes to this memory."""
         return self._untyped_storage.is_shared()
 
     def is_pinned(self, device: device | str | None = None) -> bool:
-        """Whether the memory is page-locked for a GPU: never."""
+        """Return whether the memory is page-locked for a GPU: never."""
         return False
 
     def cpu(self) -> TypedStorage:
-        """This storage."""
+        """Return this storage."""
         self._untyped_storage.cpu()
         return self
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
-        """Raises AssertionError: there is no GPU."""
+        """Raise AssertionError: there is no GPU."""
         raise_absent("cuda")
 
     @classmethod
     def from_buffer(cls, buffer: object, byte_order: str = "native", *, dtype: dtype | None = None) -> TypedStorage:
-        """A storage of the bytes of a buffer, copied, in this machine's byte order."""
+        """Return a storage of the bytes of a buffer, copied, in this machine's byte order."""
         made = TypedStorage(wrap_storage=UntypedStorage.from_buffer(buffer), dtype=dtype or getattr(cls, "_kind", None))
         if byte_order == "big":
             made._untyped_storage.byteswap(made.dtype)
@@ -182,14 +182,14 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: str | os.PathLike, shared: bool = False, size: int = 0) -> TypedStorage:
-        """A storage over the first elements of a file; with `shared`, writes reach the file."""
+        """Return a storage over the first elements of a file; with `shared`, writes reach the file."""
         kind = getattr(cls, "_kind", None)
         if kind is None:
             raise RuntimeError("from_file can only be called on derived classes")
         return TypedStorage(wrap_storage=UntypedStorage.from_file(filename, shared, size * kind.itemsize), dtype=kind)
 
     def _to(self, kind: dtype) -> TypedStorage:
-        return self if kind is self.dtype else TypedStorage(_converted(self._array(), kind), dtype=kind)
+        return self if kind is self.dtype else TypedStorage(_convert(self._array(), kind), dtype=kind)
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + self.nbytes()
@@ -220,7 +220,7 @@ class TypedStorage:
         return f"{rows}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
-def _converted(array: np.ndarray | Sequence, kind: dtype) -> np.ndarray:
+def _convert(array: np.ndarray | Sequence, kind: dtype) -> np.ndarray:
     array = np.asarray(array)
     return (array.real if array.dtype.kind == "c" and not kind.is_complex else array).astype(kind.numpy)
 
@@ -257,7 +257,7 @@ class _LegacyStorageType(type):
 
     @property
     def dtype(cls) -> dtype:
-        """The dtype of the elements."""
+        """Return the dtype of the elements."""
         return cls._kind
 
     def __instancecheck__(cls, value: object) -> bool:
@@ -266,7 +266,7 @@ class _LegacyStorageType(type):
     def __call__(
         cls, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: Any = None, device: Any = None
     ) -> TypedStorage:
-        """A storage of this many elements, of a sequence of them, or over an untyped storage. Otherwise RuntimeError."""
+        """Return a storage of this many elements, of a sequence of them, or over an untyped storage. Otherwise RuntimeError."""
         name = cls.__name__
         for given, option in ((dtype, "dtype"), (device, "device")):
             if given is not None:
@@ -282,11 +282,11 @@ class _LegacyStorageType(type):
         return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls._kind)
 
     def from_buffer(cls, buffer: object, byte_order: str = "native", **kwargs: Any) -> TypedStorage:
-        """A storage of the bytes of a buffer, copied."""
+        """Return a storage of the bytes of a buffer, copied."""
         return TypedStorage.from_buffer(buffer, byte_order, dtype=cls._kind)
 
     def from_file(cls, filename: str | os.PathLike, shared: bool = False, size: int = 0) -> TypedStorage:
-        """A storage over the first elements of a file; with `shared`, writes reach the file."""
+        """Return a storage over the first elements of a file; with `shared`, writes reach the file."""
         untyped = UntypedStorage.from_file(filename, shared, size * cls._kind.itemsize)
         return TypedStorage(wrap_storage=untyped, dtype=cls._kind)
 

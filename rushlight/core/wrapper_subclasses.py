@@ -24,7 +24,7 @@ PYTHON_BIT = bit(DispatchKey.Python)
 
 
 def disabled_torch_dispatch(func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-    """The `__torch_dispatch__` of classes that don't override operators."""
+    """Return the `__torch_dispatch__` of classes that don't override operators."""
     return func(*args, **(kwargs or {}))
 
 
@@ -32,18 +32,18 @@ Tensor.__torch_dispatch__ = staticmethod(disabled_torch_dispatch)
 
 
 def dispatches(kind: type) -> bool:
-    """Whether a class overrides `__torch_dispatch__`."""
+    """Return whether a class overrides `__torch_dispatch__`."""
     return getattr(kind, "__torch_dispatch__", disabled_torch_dispatch) is not disabled_torch_dispatch
 
 
 def is_constant_of_graphs(kind: type) -> bool:
-    """Whether captured graphs may hold tensors of a class as constants. It says so by `__constant_of_graphs__`: its functions
-    run as operators on inner tensors, which never change. `dequantize` gives a plain tensor."""
+    """Return whether captured graphs may hold tensors of a class as constants. It says so by `__constant_of_graphs__`: its
+    functions run as operators on inner tensors, which never change. `dequantize` gives a plain tensor."""
     return getattr(kind, "__constant_of_graphs__", False)
 
 
 def constants_of_graphs(values: Iterable[Any]) -> tuple[type, ...]:
-    """The classes among an operator's arguments that captured graphs may hold as constants."""
+    """Return the classes among an operator's arguments that captured graphs may hold as constants."""
     found: list[type] = []
     for value in values:
         if isinstance(value, list | tuple):
@@ -69,7 +69,9 @@ def make_wrapper_subclass(
     dispatch_layout: bool = False,
     **unused: Any,
 ) -> Any:
-    """A tensor of class `cls` with these sizes and no memory. TypeError unless the class defines `__torch_dispatch__`."""
+    """Return a tensor of class `cls` with these sizes and no memory. TypeError unless the class defines
+    `__torch_dispatch__`.
+    """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type derived from Tensor (got {cls!r})")
     if not dispatches(cls):
@@ -87,7 +89,7 @@ def make_wrapper_subclass(
 
 
 def make_subclass(cls: type, data: Tensor, require_grad: bool = False, *unused: Any, **more: Any) -> Any:
-    """A tensor of class `cls` over the memory of `data`, without its history."""
+    """Return a tensor of class `cls` over the memory of `data`, without its history."""
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"cls must be a type derived from Tensor (got {cls!r})")
     impl = data._impl
@@ -100,21 +102,21 @@ def make_subclass(cls: type, data: Tensor, require_grad: bool = False, *unused: 
 
 
 def with_history_as(cls: type, tensor: Tensor) -> Any:
-    """`tensor` as a tensor of class `cls`, which sees operators, with the same memory and history."""
+    """Return `tensor` as a tensor of class `cls`, which sees operators, with the same memory and history."""
     made = make_subclass(cls, tensor)
     made._impl.autograd, made._impl.view = tensor._impl.autograd, tensor._impl.view
     return made
 
 
 def of_class(cls: type, impl: TensorImpl) -> Any:
-    """A tensor of class `cls` over `impl`; its constructor is not called."""
+    """Return a tensor of class `cls` over `impl`; its constructor is not called."""
     made = object.__new__(cls)
     made._impl = impl
     return made
 
 
 def like(tensor: Tensor, impl: TensorImpl) -> Any:
-    """A tensor over `impl` of the class of `tensor`, with its attributes."""
+    """Return a tensor over `impl` of the class of `tensor`, with its attributes."""
     made = of_class(type(tensor), impl)
     made.__dict__.update(tensor.__dict__)
     for kind in type(tensor).__mro__:
@@ -126,7 +128,7 @@ def like(tensor: Tensor, impl: TensorImpl) -> Any:
 
 
 def sees_operators(tensor: Tensor) -> bool:
-    """Whether operators on a tensor go to its `__torch_dispatch__`."""
+    """Return whether operators on a tensor go to its `__torch_dispatch__`."""
     return type(tensor) is not Tensor and bool(tensor._impl.key_set & PYTHON_BIT)
 
 

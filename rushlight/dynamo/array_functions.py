@@ -36,7 +36,7 @@ def _tensor(value: Any, kind: dtype | None = None) -> Tensor:
     return torch.tensor(value, dtype=kind or from_numpy_dtype(np.asarray(value).dtype))
 
 
-def _described(value: Operand) -> Any:
+def _promotion_operand(value: Operand) -> Any:
     """Convert an operand to the form `resolve_dtypes` takes, in which Python numbers promote weakly."""
     if isinstance(value, Tensor):
         return value.dtype.numpy
@@ -69,8 +69,8 @@ _ON_BOOLS = {"add": torch.logical_or, "multiply": torch.logical_and, "maximum": 
 
 
 def elementwise(name: str, *operands: Operand) -> Tensor:
-    """`np.name(*operands)`. TypeError for dtypes that NumPy refuses."""
-    *taken, result = getattr(np, name).resolve_dtypes((*map(_described, operands), None))
+    """Implement `np.name(*operands)`. TypeError for dtypes that NumPy refuses."""
+    *taken, result = getattr(np, name).resolve_dtypes((*map(_promotion_operand, operands), None))
     kinds = list(map(from_numpy_dtype, taken))
     given = [_tensor(value, kind) for value, kind in zip(operands, kinds, strict=True)]
     operation = _OPERATIONS[name]
@@ -95,14 +95,16 @@ globals().update(ELEMENTWISE)  # generated code looks the functions up in this m
 
 
 def assigned(self: Tensor, value: Tensor) -> Tensor:
-    """`self` with the values of another array written into it, as `self += other` does. TypeError where kinds differ."""
+    """Implement `self` with the values of another array written into it, as `self += other` does. TypeError where kinds
+    differ.
+    """
     if not np.can_cast(value.dtype.numpy, self.dtype.numpy, "same_kind"):
         raise TypeError(f"Cannot cast from {value.dtype} to {self.dtype} with casting rule 'same_kind'")
     return self.copy_(value)
 
 
 def item(self: Tensor, key: Any) -> Tensor:
-    """`self[key]`, also for slices that go backwards."""
+    """Implement `self[key]`, also for slices that go backwards."""
     parts = list(key) if isinstance(key, tuple) else [key]
     if not builtins.any(map(_goes_backwards, parts)):
         return self[key]
@@ -129,7 +131,7 @@ def _dims(self: Tensor, axis: int | Sequence[int] | None) -> list[int]:
     return list(range(self.dim())) if axis is None else [axis] if isinstance(axis, int) else list(axis)
 
 
-def _summed(self: Tensor, kind: dtype | None) -> Tensor:
+def _cast_for_sum(self: Tensor, kind: dtype | None) -> Tensor:
     """Cast the operand of a sum or product to NumPy's accumulation dtype: integers take at least 64 bits."""
     if kind is None and not (self.dtype.is_floating_point or self.dtype.is_complex):
         kind = torch.uint64 if self.dtype in (torch.uint8, torch.uint16, torch.uint32, torch.uint64) else torch.int64
@@ -137,16 +139,16 @@ def _summed(self: Tensor, kind: dtype | None) -> Tensor:
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - NumPy's name
-    """`np.sum`."""
-    a = _summed(_tensor(a), _kind(dtype))
+    """Implement `np.sum`."""
+    a = _cast_for_sum(_tensor(a), _kind(dtype))
     if a.dtype is torch.uint64:
         raise TypeError("sums of unsigned integers")
     return torch.sum(a, _dims(a, axis), keepdim=keepdims)
 
 
 def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.prod`."""
-    a = _summed(_tensor(a), _kind(dtype))
+    """Implement `np.prod`."""
+    a = _cast_for_sum(_tensor(a), _kind(dtype))
     if a.dtype is torch.uint64:
         raise TypeError("products of unsigned integers")
     for dim in sorted([each % max(a.dim(), 1) for each in _dims(a, axis)], reverse=True):
@@ -154,117 +156,117 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
     return a
 
 
-def _averaged(self: Tensor, kind: dtype | None) -> Tensor:
+def _cast_for_mean(self: Tensor, kind: dtype | None) -> Tensor:
     is_exact = not (self.dtype.is_floating_point or self.dtype.is_complex)
     kind = kind or (torch.float64 if is_exact else None)
     return self if kind is None else self.to(kind)
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.mean`."""
-    a = _averaged(_tensor(a), _kind(dtype))
+    """Implement `np.mean`."""
+    a = _cast_for_mean(_tensor(a), _kind(dtype))
     return torch.mean(a, _dims(a, axis), keepdim=keepdims)
 
 
 def var(a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """`np.var`."""
-    a = _averaged(_tensor(a), _kind(dtype))
+    """Implement `np.var`."""
+    a = _cast_for_mean(_tensor(a), _kind(dtype))
     return torch.var(a, _dims(a, axis), correction=ddof, keepdim=keepdims)
 
 
 def std(a: Any, axis: Any = None, dtype: Any = None, *, ddof: int = 0, keepdims: bool = False) -> Tensor:
-    """`np.std`."""
+    """Implement `np.std`."""
     return torch.sqrt(var(a, axis, dtype, ddof=ddof, keepdims=keepdims))
 
 
 def amax(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.max`."""
+    """Implement `np.max`."""
     a = _tensor(a)
     return torch.amax(a, _dims(a, axis), keepdim=keepdims)
 
 
 def amin(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.min`."""
+    """Implement `np.min`."""
     a = _tensor(a)
     return torch.amin(a, _dims(a, axis), keepdim=keepdims)
 
 
 def ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.ptp`."""
+    """Implement `np.ptp`."""
     return amax(a, axis, keepdims) - amin(a, axis, keepdims)
 
 
-def _ordered(a: Any) -> Tensor:
+def _cast_bool_to_uint8(a: Any) -> Tensor:
     a = _tensor(a)
     return a.to(torch.uint8) if a.dtype is torch.bool else a
 
 
 def argmax(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """`np.argmax`."""
-    return torch.argmax(_ordered(a), axis, keepdim=keepdims)
+    """Implement `np.argmax`."""
+    return torch.argmax(_cast_bool_to_uint8(a), axis, keepdim=keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
-    """`np.argmin`."""
-    return torch.argmin(_ordered(a), axis, keepdim=keepdims)
+    """Implement `np.argmin`."""
+    return torch.argmin(_cast_bool_to_uint8(a), axis, keepdim=keepdims)
 
 
 def any(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 - NumPy's name
-    """`np.any`."""
+    """Implement `np.any`."""
     a = _tensor(a).to(torch.bool)
     return torch.any(a, _dims(a, axis), keepdim=keepdims) if a.dim() else a
 
 
 def all(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:  # noqa: A001 - NumPy's name
-    """`np.all`."""
+    """Implement `np.all`."""
     a = _tensor(a).to(torch.bool)
     return torch.all(a, _dims(a, axis), keepdim=keepdims) if a.dim() else a
 
 
 def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
-    """`np.count_nonzero`."""
+    """Implement `np.count_nonzero`."""
     a = _tensor(a)
     return torch.sum(a != 0, _dims(a, axis), keepdim=keepdims)
 
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.nansum`."""
+    """Implement `np.nansum`."""
     a = _tensor(a)
     return sum(torch.where(a != a, torch.zeros_like(a), a), axis, dtype, keepdims)
 
 
 def cumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """`np.cumsum`."""
-    a = _summed(_tensor(a), _kind(dtype))
+    """Implement `np.cumsum`."""
+    a = _cast_for_sum(_tensor(a), _kind(dtype))
     return torch.cumsum(a.reshape(-1) if axis is None else a, 0 if axis is None else axis)
 
 
 def cumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
-    """`np.cumprod`."""
-    a = _summed(_tensor(a), _kind(dtype))
+    """Implement `np.cumprod`."""
+    a = _cast_for_sum(_tensor(a), _kind(dtype))
     return torch.cumprod(a.reshape(-1) if axis is None else a, 0 if axis is None else axis)
 
 
 def median(a: Any, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """`np.median`."""
-    a = _averaged(_tensor(a), None)
+    """Implement `np.median`."""
+    a = _cast_for_mean(_tensor(a), None)
     return torch.quantile(a, 0.5, axis, keepdim=keepdims)
 
 
 def sort(a: Any, axis: int | None = -1) -> Tensor:
-    """`np.sort`."""
+    """Implement `np.sort`."""
     a = _tensor(a)
     return torch.sort(a.reshape(-1) if axis is None else a, -1 if axis is None else axis).values
 
 
 def argsort(a: Any, axis: int | None = -1) -> Tensor:
-    """`np.argsort`, always with a stable sort."""
+    """Implement `np.argsort`, always with a stable sort."""
     a = _tensor(a)
     return torch.argsort(a.reshape(-1) if axis is None else a, dim=-1 if axis is None else axis, stable=True)
 
 
 def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Tensor:
-    """`np.clip`."""
+    """Implement `np.clip`."""
     least, most = (a_min if min is None else min), (a_max if max is None else max)
     found = a
     if least is not None:
@@ -273,7 +275,7 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: 
 
 
 def where(condition: Any, x: Any, y: Any) -> Tensor:
-    """`np.where` of three operands."""
+    """Implement `np.where` of three operands."""
     kinds = [value.dtype.numpy if isinstance(value, Tensor) else value for value in (x, y)]
     common = from_numpy_dtype(np.result_type(*kinds))
     return torch.where(_tensor(condition).to(torch.bool), _tensor(x, common), _tensor(y, common))
@@ -284,18 +286,18 @@ def _round(self: Tensor, decimals: int) -> Tensor:
 
 
 def around(a: Any, decimals: int = 0) -> Tensor:
-    """`np.round`."""
+    """Implement `np.round`."""
     return _round(_tensor(a), decimals)
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """`np.nan_to_num`."""
+    """Implement `np.nan_to_num`."""
     return torch.nan_to_num(_tensor(x), nan, posinf, neginf)
 
 
 def cbrt(x: Any) -> Tensor:
-    """`np.cbrt`."""
-    x = _averaged(_tensor(x), None)
+    """Implement `np.cbrt`."""
+    x = _cast_for_mean(_tensor(x), None)
     return torch.sign(x) * torch.pow(torch.abs(x), 1 / 3)
 
 
@@ -307,38 +309,38 @@ def _shape(shape: Any) -> list[int]:
 
 
 def reshape(a: Any, shape: Any) -> Tensor:
-    """`np.reshape`."""
+    """Implement `np.reshape`."""
     return torch.reshape(_tensor(a), _shape(shape))
 
 
 def ravel(a: Any) -> Tensor:
-    """`np.ravel`."""
+    """Implement `np.ravel`."""
     return torch.reshape(_tensor(a), [-1])
 
 
 def flatten(a: Tensor) -> Tensor:
-    """`a.flatten()`, which copies."""
+    """Implement `a.flatten()`, which copies."""
     return torch.reshape(a, [-1]).clone()
 
 
 def transpose(a: Any, axes: Any = None) -> Tensor:
-    """`np.transpose`."""
+    """Implement `np.transpose`."""
     a = _tensor(a)
     return a.permute(list(range(a.dim()))[::-1] if axes is None else list(axes))
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:
-    """`np.swapaxes`."""
+    """Implement `np.swapaxes`."""
     return torch.transpose(_tensor(a), axis1, axis2)
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """`np.moveaxis`."""
+    """Implement `np.moveaxis`."""
     return torch.movedim(_tensor(a), source, destination)
 
 
 def squeeze(a: Any, axis: Any = None) -> Tensor:
-    """`np.squeeze`."""
+    """Implement `np.squeeze`."""
     a = _tensor(a)
     if axis is None:
         return torch.squeeze(a)
@@ -349,7 +351,7 @@ def squeeze(a: Any, axis: Any = None) -> Tensor:
 
 
 def expand_dims(a: Any, axis: Any) -> Tensor:
-    """`np.expand_dims`."""
+    """Implement `np.expand_dims`."""
     a = _tensor(a)
     wanted = [axis] if isinstance(axis, int) else list(axis)
     total = a.dim() + len(wanted)
@@ -359,7 +361,7 @@ def expand_dims(a: Any, axis: Any) -> Tensor:
 
 
 def broadcast_to(array: Any, shape: Any) -> Tensor:
-    """`np.broadcast_to`."""
+    """Implement `np.broadcast_to`."""
     return torch.broadcast_to(_tensor(array), _shape(shape))
 
 
@@ -370,43 +372,43 @@ def _common(arrays: Any, kind: Any = None) -> list[Tensor]:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, *, dtype: Any = None) -> Tensor:
-    """`np.concatenate`."""
+    """Implement `np.concatenate`."""
     parts = _common(arrays, dtype)
     return torch.cat([part.reshape(-1) for part in parts] if axis is None else parts, 0 if axis is None else axis)
 
 
 def stack(arrays: Any, axis: int = 0, *, dtype: Any = None) -> Tensor:
-    """`np.stack`."""
+    """Implement `np.stack`."""
     return torch.stack(_common(arrays, dtype), axis)
 
 
 def vstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """`np.vstack`."""
+    """Implement `np.vstack`."""
     return torch.vstack(_common(tup, dtype))
 
 
 def hstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """`np.hstack`."""
+    """Implement `np.hstack`."""
     return torch.hstack(_common(tup, dtype))
 
 
 def dstack(tup: Any, *, dtype: Any = None) -> Tensor:
-    """`np.dstack`."""
+    """Implement `np.dstack`."""
     return torch.dstack(_common(tup, dtype))
 
 
 def column_stack(tup: Any) -> Tensor:
-    """`np.column_stack`."""
+    """Implement `np.column_stack`."""
     return torch.column_stack(_common(tup))
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """`np.array_split`."""
+    """Implement `np.array_split`."""
     return list(torch.tensor_split(_tensor(ary), indices_or_sections, axis))
 
 
 def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
-    """`np.split`."""
+    """Implement `np.split`."""
     ary = _tensor(ary)
     if isinstance(indices_or_sections, int) and ary.shape[axis] % indices_or_sections:
         raise ValueError("array split does not result in an equal division")
@@ -414,69 +416,69 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
 
 
 def tile(A: Any, reps: Any) -> Tensor:  # noqa: N803 - NumPy's name
-    """`np.tile`."""
+    """Implement `np.tile`."""
     return torch.tile(_tensor(A), _shape(reps))
 
 
 def repeat(a: Any, repeats: int, axis: int | None = None) -> Tensor:
-    """`np.repeat` by a number."""
+    """Implement `np.repeat` by a number."""
     a = _tensor(a)
     return torch.repeat_interleave(a.reshape(-1) if axis is None else a, repeats, 0 if axis is None else axis)
 
 
 def flip(m: Any, axis: Any = None) -> Tensor:
-    """`np.flip`."""
+    """Implement `np.flip`."""
     m = _tensor(m)
     return torch.flip(m, _dims(m, axis))
 
 
 def roll(a: Any, shift: Any, axis: Any = None) -> Tensor:
-    """`np.roll`."""
+    """Implement `np.roll`."""
     return torch.roll(_tensor(a), shift, () if axis is None else axis)
 
 
 def atleast_1d(a: Any) -> Tensor:
-    """`np.atleast_1d` of one array."""
+    """Implement `np.atleast_1d` of one array."""
     return torch.atleast_1d(_tensor(a))
 
 
 def atleast_2d(a: Any) -> Tensor:
-    """`np.atleast_2d` of one array."""
+    """Implement `np.atleast_2d` of one array."""
     return torch.atleast_2d(_tensor(a))
 
 
 def meshgrid(*xi: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """`np.meshgrid`."""
+    """Implement `np.meshgrid`."""
     return tuple([grid.clone() for grid in torch.meshgrid(*[_tensor(x).reshape(-1) for x in xi], indexing=indexing)])
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """`np.diagonal`."""
+    """Implement `np.diagonal`."""
     return torch.diagonal(_tensor(a), offset, axis1, axis2)
 
 
 def diag(v: Any, k: int = 0) -> Tensor:
-    """`np.diag`."""
+    """Implement `np.diag`."""
     return torch.diag(_tensor(v), k)
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
-    """`np.trace`."""
+    """Implement `np.trace`."""
     return sum(diagonal(a, offset, axis1, axis2), -1)
 
 
 def tril(m: Any, k: int = 0) -> Tensor:
-    """`np.tril`."""
+    """Implement `np.tril`."""
     return torch.tril(_tensor(m), k)
 
 
 def triu(m: Any, k: int = 0) -> Tensor:
-    """`np.triu`."""
+    """Implement `np.triu`."""
     return torch.triu(_tensor(m), k)
 
 
 def take(a: Any, indices: Any, axis: int | None = None) -> Tensor:
-    """`np.take`."""
+    """Implement `np.take`."""
     a, indices = _tensor(a), _tensor(indices)
     flat = a.reshape(-1) if axis is None else a
     dim = 0 if axis is None else axis % a.dim()
@@ -485,77 +487,77 @@ def take(a: Any, indices: Any, axis: int | None = None) -> Tensor:
 
 
 def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
-    """`np.diff`."""
+    """Implement `np.diff`."""
     return torch.diff(_tensor(a), n, axis)
 
 
 # Products
 
 
-def _promoted(*values: Any) -> list[Tensor]:
+def _promote(*values: Any) -> list[Tensor]:
     parts = [_tensor(value) for value in values]
     common = from_numpy_dtype(np.result_type(*[part.dtype.numpy for part in parts]))
     return [part.to(common) for part in parts]
 
 
 def dot(a: Any, b: Any) -> Tensor:
-    """`np.dot`."""
-    a, b = _promoted(a, b)
+    """Implement `np.dot`."""
+    a, b = _promote(a, b)
     if not a.dim() or not b.dim():
         return a * b
     return torch.tensordot(a, b, ([a.dim() - 1], [max(b.dim() - 2, 0)]))
 
 
 def inner(a: Any, b: Any) -> Tensor:
-    """`np.inner`."""
-    return torch.inner(*_promoted(a, b))
+    """Implement `np.inner`."""
+    return torch.inner(*_promote(a, b))
 
 
 def outer(a: Any, b: Any) -> Tensor:
-    """`np.outer`."""
-    a, b = _promoted(a, b)
+    """Implement `np.outer`."""
+    a, b = _promote(a, b)
     return torch.outer(a.reshape(-1), b.reshape(-1))
 
 
 def vdot(a: Any, b: Any) -> Tensor:
-    """`np.vdot`."""
-    a, b = _promoted(a, b)
+    """Implement `np.vdot`."""
+    a, b = _promote(a, b)
     return torch.vdot(a.reshape(-1), b.reshape(-1))
 
 
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    """`np.tensordot`."""
-    return torch.tensordot(*_promoted(a, b), axes)
+    """Implement `np.tensordot`."""
+    return torch.tensordot(*_promote(a, b), axes)
 
 
 def einsum(subscripts: str, *operands: Any) -> Tensor:
-    """`np.einsum` by a text."""
-    return torch.einsum(subscripts, *_promoted(*operands))
+    """Implement `np.einsum` by a text."""
+    return torch.einsum(subscripts, *_promote(*operands))
 
 
 def kron(a: Any, b: Any) -> Tensor:
-    """`np.kron`."""
-    return torch.kron(*_promoted(a, b))
+    """Implement `np.kron`."""
+    return torch.kron(*_promote(a, b))
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """`np.linalg.norm`."""
-    return torch.linalg.norm(_averaged(_tensor(x), None), ord, axis, keepdims)
+    """Implement `np.linalg.norm`."""
+    return torch.linalg.norm(_cast_for_mean(_tensor(x), None), ord, axis, keepdims)
 
 
 def inv(a: Any) -> Tensor:
-    """`np.linalg.inv`."""
-    return torch.linalg.inv(_averaged(_tensor(a), None))
+    """Implement `np.linalg.inv`."""
+    return torch.linalg.inv(_cast_for_mean(_tensor(a), None))
 
 
 def det(a: Any) -> Tensor:
-    """`np.linalg.det`."""
-    return torch.linalg.det(_averaged(_tensor(a), None))
+    """Implement `np.linalg.det`."""
+    return torch.linalg.det(_cast_for_mean(_tensor(a), None))
 
 
 def solve(a: Any, b: Any) -> Tensor:
-    """`np.linalg.solve`."""
-    a, b = _promoted(_averaged(_tensor(a), None), _averaged(_tensor(b), None))
+    """Implement `np.linalg.solve`."""
+    a, b = _promote(_cast_for_mean(_tensor(a), None), _cast_for_mean(_tensor(b), None))
     return torch.linalg.solve(a, b)
 
 
@@ -563,46 +565,46 @@ def solve(a: Any, b: Any) -> Tensor:
 
 
 def zeros(shape: Any, dtype: Any = float) -> Tensor:
-    """`np.zeros`."""
+    """Implement `np.zeros`."""
     return torch.zeros(_shape(shape), dtype=_kind(dtype) or torch.float64)
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
-    """`np.ones`."""
+    """Implement `np.ones`."""
     return torch.ones(_shape(shape), dtype=_kind(dtype) or torch.float64)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """`np.full`."""
+    """Implement `np.full`."""
     filled = _tensor(fill_value, _kind(dtype))
     return torch.broadcast_to(filled, _shape(shape)).clone()
 
 
 def zeros_like(a: Any, dtype: Any = None) -> Tensor:
-    """`np.zeros_like`."""
+    """Implement `np.zeros_like`."""
     return torch.zeros_like(_tensor(a), dtype=_kind(dtype))
 
 
 def ones_like(a: Any, dtype: Any = None) -> Tensor:
-    """`np.ones_like`."""
+    """Implement `np.ones_like`."""
     return torch.ones_like(_tensor(a), dtype=_kind(dtype))
 
 
 def full_like(a: Any, fill_value: Any, dtype: Any = None) -> Tensor:
-    """`np.full_like`."""
+    """Implement `np.full_like`."""
     a = _tensor(a)
     return full(a.shape, fill_value, _kind(dtype) or a.dtype)
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = float) -> Tensor:  # noqa: N803 - NumPy's names
-    """`np.eye`."""
+    """Implement `np.eye`."""
     columns = N if M is None else M
     rows, places = torch.arange(N).unsqueeze(1), torch.arange(columns)
     return (places == rows + k).to(_kind(dtype))
 
 
 def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Tensor:
-    """`np.arange`."""
+    """Implement `np.arange`."""
     start, stop = (0, start) if stop is None else (start, stop)
     numbers = (start, stop, step)
     is_whole = not [number for number in numbers if isinstance(number, float)]
@@ -613,7 +615,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = None) -> Te
 
 
 def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, *, dtype: Any = None) -> Tensor:
-    """`np.linspace` of numbers."""
+    """Implement `np.linspace` of numbers."""
     parts = num - 1 if endpoint else num
     step = (stop - start) / parts if parts else math.nan
     found = torch.arange(num, dtype=torch.float64)
@@ -624,38 +626,38 @@ def linspace(start: float, stop: float, num: int = 50, endpoint: bool = True, *,
 
 
 def array(object: Any, dtype: Any = None) -> Tensor:
-    """`np.array`, which copies."""
+    """Implement `np.array`, which copies."""
     made = _tensor(object, _kind(dtype))
     return made.clone() if made is object else made
 
 
 def asarray(a: Any, dtype: Any = None) -> Tensor:
-    """`np.asarray`, which copies only to another dtype."""
+    """Implement `np.asarray`, which copies only to another dtype."""
     return _tensor(a, _kind(dtype))
 
 
 def astype(self: Tensor, dtype: Any) -> Tensor:
-    """`self.astype(dtype)`."""
+    """Implement `self.astype(dtype)`."""
     return self.to(_kind(dtype), copy=True)
 
 
 def copy(a: Any) -> Tensor:
-    """`np.copy`."""
+    """Implement `np.copy`."""
     return _tensor(a).clone()
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """`np.isclose`."""
-    return torch.isclose(*_promoted(_averaged(_tensor(a), None), _averaged(_tensor(b), None)), rtol, atol, equal_nan)
+    """Implement `np.isclose`."""
+    return torch.isclose(*_promote(_cast_for_mean(_tensor(a), None), _cast_for_mean(_tensor(b), None)), rtol, atol, equal_nan)
 
 
 def real(val: Any) -> Tensor:
-    """`np.real`."""
+    """Implement `np.real`."""
     return torch.real(_tensor(val)) if _tensor(val).is_complex() else _tensor(val)
 
 
 def imag(val: Any) -> Tensor:
-    """`np.imag`."""
+    """Implement `np.imag`."""
     val = _tensor(val)
     return torch.imag(val) if val.is_complex() else torch.zeros_like(val)
 
@@ -674,7 +676,7 @@ _FUNCTIONS = {
 
 
 def functions() -> dict[Any, Callable]:
-    """NumPy function -> the function that replaces it in graphs."""
+    """Return numPy function -> the function that replaces it in graphs."""
     found = {getattr(module, each.__name__): each for module, group in _FUNCTIONS.items() for each in group}
     found |= {np.max: amax, np.min: amin, np.round: around, np.ascontiguousarray: asarray}
     return found | {getattr(np, name): ELEMENTWISE[name] for name in _OPERATIONS}

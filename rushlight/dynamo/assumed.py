@@ -23,15 +23,15 @@ class Stated(Protocol):
 
     @property
     def expression(self) -> str:
-        """An expression that must be true."""
+        """Return an expression that must be true."""
 
     @property
     def place(self) -> str | None:
-        """An expression that reaches the tested value."""
+        """Return an expression that reaches the tested value."""
 
     @property
     def reason(self) -> str:
-        """The kind of assumption, for messages."""
+        """Return the kind of assumption, for messages."""
 
 
 class Assumed:
@@ -52,17 +52,17 @@ class Assumed:
         self.died.append(function)
 
     def text(self) -> str:
-        """The guards as a Python function."""
+        """Return the guards as a Python function."""
         return self.function([guard.expression for guard in self.guards])
 
     def function(self, expressions: list[str]) -> str:
-        """The text of a Python function that takes the frame's values and tests all expressions."""
+        """Return the text of a Python function that takes the frame's values and tests all expressions."""
         tests = "\n        and ".join(expressions) or "True"
         parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def guard({parameters}):\n    return (\n        {tests}\n    )\n"
 
     def explain(self, values: dict[str, Any]) -> str:
-        """The first assumption that fails for a frame's values, and the value found."""
+        """Return the first assumption that fails for a frame's values, and the value found."""
         values = {parameter_text(name): value for name, value in values.items()}
         for guard in self.guards:
             try:
@@ -77,8 +77,8 @@ class Assumed:
 
 
 def is_referred_to_weakly(value: object) -> bool:
-    """Whether guards must refer to an object weakly: the program's modules, functions, code, classes and trained tensors. A
-    capture must not keep those alive."""
+    """Return whether guards must refer to an object weakly: the program's modules, functions, code, classes and trained
+    tensors. A capture must not keep those alive."""
     if isinstance(value, Tensor):
         return value.requires_grad and value.is_leaf
     if isinstance(value, (types.FunctionType, type)):

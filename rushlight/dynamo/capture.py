@@ -105,7 +105,7 @@ def _capture_frame(
 
 
 def _earlier_break(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
-    """An earlier place to stop; None if that would be before the first step."""
+    """Return an earlier place to stop; None if that would be before the first step."""
     steps = capture.translator.steps
     if isinstance(reason, FrameNeeded):
         return None
@@ -229,14 +229,15 @@ class _Capture:
         text, raised = self.writer.expression(error), self.translator.raised_at.get(id(error))
         # Raise on the original line, so that the traceback shows it.
         if raised is not None and raised[1].opname == "RAISE_VARARGS":
-            return ["try:", f"    raise {text}{line_mark(raised[1].line)}", "except BaseException:", *_indented(lines)]
+            return ["try:", f"    raise {text}{line_mark(raised[1].line)}", "except BaseException:", *_indent(lines)]
         kept = self.writer.keep(f"{text}.__traceback__, {text}.__context__")
         before = self.writer.lines.pop()
         again = f"{text}.__traceback__, {text}.__context__ = {kept}"
-        return [before, "try:", f"    raise {text}", "except BaseException:", f"    {again}", *_indented(lines)]
+        return [before, "try:", f"    raise {text}", "except BaseException:", f"    {again}", *_indent(lines)]
 
     def _keyword_names(self, instruction: Instruction) -> tuple[str, ...]:
-        """The names of a call's keyword arguments. They come from an earlier instruction, since Python 3.13 from the stack."""
+        """Return the names of a call's keyword arguments. They come from an earlier instruction, since Python 3.13 from the
+        stack."""
         return self.translator.stack[-1].constant() if instruction.opname == "CALL_KW" else self.translator.keyword_names
 
     def _on_stack(self, value: Value) -> str:
@@ -258,7 +259,7 @@ class _Capture:
             writer.lines += ran.lines
         else:
             writer.statement("try:")
-            writer.lines += _indented(ran.lines)
+            writer.lines += _indent(ran.lines)
             writer.statement("except BaseException as __error:")
             error = "__error.with_traceback(__error.__traceback__.tb_next)"
             call = self._resume(index, stack[: handler.depth], values, cells, error, handler.target)
@@ -273,8 +274,8 @@ class _Capture:
 
     def _resume(self, index: int, stack: list[str], values: dict[str, str], cells: list[str], error: str = "",
                 live_at: int | None = None, is_plain: bool = False) -> str:  # fmt: skip
-        """A call of the resume function for an instruction. With `is_plain` the resume function is never captured."""
-        passed = self._passed(live_locals(self.code, index if live_at is None else live_at), values, cells)
+        """Return a call of the resume function for an instruction. With `is_plain` the resume function is never captured."""
+        passed = self._resume_arguments(live_locals(self.code, index if live_at is None else live_at), values, cells)
         kinds = "".join("n" if text == NULL_TEXT else "h" if isinstance(text, HandledText) else "v" for text in stack)
         code = resume.resume_code(self.code, index, kinds, tuple(passed), bool(error), is_plain)
         if is_plain:
@@ -283,8 +284,8 @@ class _Capture:
         tail = self.writer.name_of(tail_call, "tail_call")
         return f"{tail}({', '.join([self._function(code, cells), *args])})"
 
-    def _passed(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
-        """The variables to pass to a resume function. In a method that may call `super()` the receiver comes first."""
+    def _resume_arguments(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
+        """Return the variables to pass to a resume function. In a method that may call `super()` the receiver comes first."""
         first = resume.receiver_name(self.code)
         kept = {name for name, value in self.translator.locals.items() if not name.startswith("__") and has_finalizer(value)}
         found = {name: values[name] for name in sorted(values) if name in live or name in kept or name == first}
@@ -322,7 +323,7 @@ class _Capture:
         sizes.environment.freeze()
 
     def _read_symbols(self) -> list[str]:
-        """Statements that read the open sizes used by the generated code."""
+        """Return statements that read the open sizes used by the generated code."""
         places = self.session.sizes.places()
         made = [source.symbols for _, source, _ in self.session.graph.inputs if isinstance(source, NumberTensor)]
         return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols.union(*made))]
@@ -340,7 +341,7 @@ class _Capture:
             counters["stats"]["calls_captured"] += graph.calls
             compiled = self.backend(module, [tensor for _, _, tensor in graph.inputs])
             graph_name = new_graph_name()
-            self.session.guards.names[graph_name] = _uncaptured(compiled)
+            self.session.guards.names[graph_name] = _disable_capture(compiled)
             self._check_overlap()
             inputs = ", ".join(source.expression() for _, source, _ in graph.inputs)
             self._close_sizes()
@@ -360,7 +361,7 @@ class _Capture:
         names = {"__builtins__": self.frame.f_builtins, "__name__": self.frame.f_globals.get("__name__")}
         names |= self.session.guards.names
         check = self.session.guards.build()
-        followed = self._followed(reason)
+        followed = self._record_for_reuse(reason)
         self.session.guards.finish()
         return GuardedCode(
             code, names, check, self.session.guards, text, module, reason, followed, graph_name, self.session.lines
@@ -375,22 +376,22 @@ class _Capture:
         skip_code(code, True)
         arguments = ", ".join([self._function(code, []), *map(parameter_text, self.writer.parameters)])
         again = f"{self.writer.name_of(tail_call, 'tail_call')}({arguments})"
-        failed = ["try:", *_indented(lines), "except Exception:", "    __failed = True", "if __failed:", f"    return {again}"]
+        failed = ["try:", *_indent(lines), "except Exception:", "    __failed = True", "if __failed:", f"    return {again}"]
         return ["__failed = False", *failed]
 
-    def _followed(self, reason: GraphBreak | None) -> Followed | None:
-        """A record of this capture for reuse in other processes; None unless it covers the whole frame, leaves no sizes open
-        and depends on no facts of this process."""
+    def _record_for_reuse(self, reason: GraphBreak | None) -> Followed | None:
+        """Return a record of this capture for reuse in other processes; None unless it covers the whole frame, leaves no sizes
+        open and depends on no facts of this process."""
         if reason is not None or self.session.opens_numbers or self.session.may_be_handled or process_facts.were_seen():
             return None
         return Followed(self.session.guards.tree, tuple(self.session.followed.values()))
 
 
-def _indented(lines: list[str]) -> list[str]:
+def _indent(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _uncaptured(compiled: Callable) -> Callable:
+def _disable_capture(compiled: Callable) -> Callable:
     """Wrap `compiled` so that its own frames are not captured."""
     if type(compiled) is GraphLaunch:
         return compiled  # GraphLaunch disables the hook itself

@@ -21,15 +21,15 @@ MARK = "_dynamo_marked_constant"  # PyTorch's attribute, which packages also set
 
 
 def is_marked(function: FunctionValue) -> bool:
-    """Whether a function is marked as returning a constant."""
+    """Return whether a function is marked as returning a constant."""
     return getattr(function.function, MARK, False)
 
 
 def call_at_capture(tx: Following, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Call a marked function and track its result. GraphBreak if an argument's value is unknown; `Raised` if the function
     raises."""
-    values = [_known(value) for value in args]
-    named = {name: _known(value) for name, value in kwargs.items()}
+    values = [_real_argument(value) for value in args]
+    named = {name: _real_argument(value) for name, value in kwargs.items()}
     note()  # another process may get another result
     try:
         result = function.function(*values, **named)
@@ -38,8 +38,8 @@ def call_at_capture(tx: Following, function: FunctionValue, args: list[Value], k
     return tx.wrap_constant(result)
 
 
-def _known(value: Value) -> Any:
-    """The real object of an argument."""
+def _real_argument(value: Value) -> Any:
+    """Return the real object of an argument."""
     if isinstance(value, ObjectValue) and value.real is not None and not value.written:
         return value.real
     try:

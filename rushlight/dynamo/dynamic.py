@@ -60,7 +60,7 @@ def mark_dynamic(t: Tensor, index: int | Sequence[int], *, min: int | None = Non
 
 
 def maybe_mark_dynamic(t: Tensor, index: int | Sequence[int]) -> None:
-    """Like `mark_dynamic`, but a capture may fix the size without an error."""
+    """Mark dimensions like `mark_dynamic`, but let a capture fix the size without an error."""
     _mark(t, MAYBE, _dims_of(t, index, "maybe_mark_dynamic"))
 
 
@@ -109,7 +109,7 @@ class History:
         self.is_unsteady |= changes >= _MIN_CHANGES
 
     def changes(self, place: str) -> int:
-        """How often a number differed from the previous capture."""
+        """Return how often a number differed from the previous capture."""
         return self.numbers[place][1]
 
     def tensor(self, place: str, tensor: Tensor) -> _Seen:
@@ -159,11 +159,11 @@ class OpenSizes:
 
     @property
     def any(self) -> bool:
-        """Whether anything is open."""
+        """Return whether anything is open."""
         return bool(self.environment.bindings)
 
     def geometry(self, tensor: Tensor, source: Source) -> Geometry | None:
-        """Sizes and strides for the fake tensor of an input; None if all are fixed."""
+        """Return sizes and strides for the fake tensor of an input; None if all are fixed."""
         if self.dynamic is False or isinstance(tensor, Parameter | Buffer):
             return None
         seen = self.history.tensor(source.text, tensor)
@@ -205,7 +205,7 @@ class OpenSizes:
         return self.environment.create_symbol(stride, SizeOf(source, "stride", dim), share=False)
 
     def integer(self, value: int, source: Source) -> SymInt | int:
-        """A symbol for an int that is open, else the int. An int held by a module is a setting and opens only after it
+        """Return a symbol for an int that is open, else the int. An int held by a module is a setting and opens only after it
         changed."""
         if self.dynamic is False:
             return value
@@ -217,19 +217,19 @@ class OpenSizes:
         return found
 
     def _is_setting(self, source: Source) -> bool:
-        """Whether a value belongs to a module or to another object that compiled code holds."""
+        """Return whether a value belongs to a module or to another object that compiled code holds."""
         while source.base is not None and source not in self.modules:
             source = source.base
         return isinstance(source, Held) or source in self.modules
 
     def opens_float(self, source: Source) -> bool:
-        """Whether a recorded float is left open. A parameter opens at its second value. Attributes open later, because they
-        mostly are settings that differ between objects."""
+        """Return whether a recorded float is left open. A parameter opens at its second value. Attributes open later, because
+        they mostly are settings that differ between objects."""
         least = 1 if isinstance(source, Local) else _MIN_CHANGES
         return self.dynamic is not False and self.history.changes(source.text) >= least
 
     def places(self) -> dict[Var, Source]:
-        """Symbol -> the source its value is read from."""
+        """Return symbol -> the source its value is read from."""
         found: dict[Var, Source] = {}
         for binding in self.environment.bindings:
             found.setdefault(binding.symbol, binding.source)
@@ -273,7 +273,7 @@ class Assumption(NamedTuple):
 
 
 def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
-    """All assumptions of a capture about its open sizes."""
+    """Yield all assumptions of a capture about its open sizes."""
     places = sizes.places()
     at = {symbol: Var(source.text, None, symbol.least) for symbol, source in places.items()}
     reached = {at[symbol]: source for symbol, source in places.items()}
@@ -293,6 +293,6 @@ def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
 
 
 def _equality(source: Source, expression: Expr, reached: dict[Var, Source]) -> Assumption:
-    """The assumption that the value at `source` equals an expression."""
+    """Return the assumption that the value at `source` equals an expression."""
     place = Var(source.text, None, None)
     return Assumption(equal(place, expression), source, reached | {place: source})

@@ -56,7 +56,7 @@ class SideEffects:
         self._calls.clear()
 
     def is_changed(self, value: Value) -> bool:
-        """Whether the program changed an outside value."""
+        """Return whether the program changed an outside value."""
         return id(value) in self._changed
 
     def store_global(self, namespace: dict, name: str, value: Value | None) -> None:
@@ -65,7 +65,7 @@ class SideEffects:
         self._globals[id(namespace), name] = (namespace, value)
 
     def global_value(self, namespace: dict, name: str) -> tuple[bool, Value | None]:
-        """Whether the program wrote a global variable, and its current value."""
+        """Return whether the program wrote a global variable, and its current value."""
         found = self._globals.get((id(namespace), name))
         return (False, None) if found is None else (True, found[1])
 
@@ -75,7 +75,7 @@ class SideEffects:
         self._classes[kind, name] = (owner, value)
 
     def class_attribute(self, kind: type, name: str) -> Value | None:
-        """The value that the program wrote to a class attribute during capture; None if it wrote none."""
+        """Return the value that the program wrote to a class attribute during capture; None if it wrote none."""
         for base in kind.__mro__ if self._classes else ():
             if (base, name) in self._classes:
                 return self._classes[base, name][1]
@@ -89,7 +89,7 @@ class SideEffects:
         self._calls.append((function, arguments))
 
     def any(self) -> bool:
-        """Whether there is anything to replay."""
+        """Return whether there is anything to replay."""
         return bool(self._changed or self._globals or self._classes or self._calls)
 
     def write(self, writer: Writer) -> None:

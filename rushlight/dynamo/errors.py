@@ -25,7 +25,7 @@ class GraphBreak(Exception):
         self.__traceback__ = self.__context__ = self.__cause__ = None
 
     def text(self) -> str:
-        """The reason, the program's lines and the hint."""
+        """Return the reason, the program's lines and the hint."""
         lines = [f"  {line.filename}:{line.lineno} in {line.name}: {line.line}" for line in self.user_stack]
         hint = f"\nHint: {self.hint}" if self.hint else ""
         return f"{self.reason}\nfrom user code:\n" + "\n".join(lines) + hint

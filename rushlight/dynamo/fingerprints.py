@@ -30,12 +30,12 @@ _IGNORED_ATTRIBUTES = frozenset((
 
 
 def name_of(kind: type) -> str:
-    """The qualified name of a class."""
+    """Return the qualified name of a class."""
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def of_code(code: types.CodeType) -> str:
-    """A digest of everything that code does and of its place in the source."""
+    """Return a digest of everything that code does and of its place in the source."""
     if code.co_filename.startswith(_LIBRARY):
         return f"{code.co_filename}:{code.co_firstlineno} {code.co_qualname}"
     return digest(_code_text(code))
@@ -55,8 +55,8 @@ class Fingerprints:
         self._own: dict[type, str] = {}
 
     def of(self, value: Any) -> str:
-        """The fingerprint of any object. An object that is not code, a function, class, method or Enum member is described by
-        its type and name."""
+        """Return the fingerprint of any object. An object that is not code, a function, class, method or Enum member is
+        described by its type and name."""
         if isinstance(value, types.FunctionType):
             return of_function(value)
         if isinstance(value, types.CodeType):

@@ -102,22 +102,22 @@ class FrameCallback:
         self._counts: dict[tuple[int, int], _Count] = {}
 
     def limit(self) -> int:
-        """How often a frame may be captured."""
+        """Return how often a frame may be captured."""
         return self.recompile_limit
 
     def is_dynamic(self) -> bool | None:
-        """Which sizes the next capture leaves open (see `OpenSizes`)."""
+        """Return which sizes the next capture leaves open (see `OpenSizes`)."""
         return True if self.dynamic is None and not RULES.assume_static_by_default else self.dynamic
 
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
-        """The backend and the log for one capture."""
+        """Return the backend and the log for one capture."""
         return self.backend, _no_log
 
     def finished(self, frame: Any, found: GuardedCode) -> None:
-        """Called after a frame was captured."""
+        """Receive the result of a frame's capture."""
 
     def kept(self, frame: Any) -> KeptCaptures | None:
-        """The store for a frame's captures, or None. Asked before the first capture."""
+        """Return the store for a frame's captures, or None. Asked before the first capture."""
 
     def __call__(
         self, frame: Any, cache_entry: CacheEntry | None, frame_state: dict
@@ -139,7 +139,7 @@ class FrameCallback:
             return self._new_entry(frame, own, values) if self._may_capture(frame, own, values) else None
 
     def _may_capture(self, frame: Any, own: list[CacheEntry], values: dict) -> bool:
-        """Whether the current stance allows capturing a frame that no entry fits."""
+        """Return whether the current stance allows capturing a frame that no entry fits."""
         if _stance == "fail_on_recompile" and _has_tensors(frame):
             code, failed = frame.f_code, [f"\n    - {entry.guarded_code.guards.explain(values)}" for entry in own]
             raise RuntimeError(
@@ -171,12 +171,12 @@ class FrameCallback:
         if own:
             failed = [entry.guarded_code.guards.explain(values) for entry in own]
             if RULES.error_on_recompile:
-                raise RecompileError(f"{_described(code)} would be captured again: " + "; ".join(failed))
-            log("recompiles", lambda: f"{_described(code)} is captured again: " + "; ".join(failed), lambda: failed)
+                raise RecompileError(f"{_describe_code(code)} would be captured again: " + "; ".join(failed))
+            log("recompiles", lambda: f"{_describe_code(code)} is captured again: " + "; ".join(failed), lambda: failed)
             if count.captures == self.limit():
                 count.captures += 1
                 limited = (
-                    f"{_described(code)} was compiled {self.limit()} times, the limit (RUSHLIGHT_RECOMPILE_LIMIT), and now "
+                    f"{_describe_code(code)} was compiled {self.limit()} times, the limit (RUSHLIGHT_RECOMPILE_LIMIT), and now "
                     f"runs in eager where no guard holds"
                 )
                 log("graph_breaks", lambda: limited)
@@ -216,11 +216,11 @@ class FrameCallback:
 
     def _capture(self, frame: Any, backend: Backend, log: Log) -> GuardedCode | bool | None:
         def when_fixed(failure: Exception) -> None:
-            what = f"{_described(frame.f_code)} is captured with fixed sizes, because with open ones that failed: {failure}"
+            what = f"{_describe_code(frame.f_code)} is captured with fixed sizes, because with open ones that failed: {failure}"
             log("recompiles", lambda: what)
 
         def when_eager(reason: GraphBreak) -> None:
-            log("graph_breaks", lambda: f"{_described(frame.f_code)} runs in eager: {reason.text()}", lambda: reason)
+            log("graph_breaks", lambda: f"{_describe_code(frame.f_code)} runs in eager: {reason.text()}", lambda: reason)
 
         try:
             history = self._count(frame).history
@@ -230,14 +230,14 @@ class FrameCallback:
             )
             return made or False
         except Raised as error:
-            what = f"{_described(frame.f_code)} runs in eager this time, because it raises: {error}"
+            what = f"{_describe_code(frame.f_code)} runs in eager this time, because it raises: {error}"
             log("graph_breaks", lambda: what)
             return None  # run in eager, which raises the program's exception
         except BackendCompilerFailed as error:
             log("graph_breaks", functools.partial(str, error))
             if self.fullgraph or not RULES.suppress_errors:
                 raise
-            warnings.warn(f"compile: {_described(frame.f_code)} runs in eager, because {error}", stacklevel=4)
+            warnings.warn(f"compile: {_describe_code(frame.f_code)} runs in eager, because {error}", stacklevel=4)
             return False
         except (Unsupported, ConstraintViolationError) as error:
             reason = error.__context__
@@ -247,15 +247,15 @@ class FrameCallback:
             if self.fullgraph:
                 raise
             warnings.warn(
-                f"compile: {_described(frame.f_code)} runs in eager, because its functions call one another more deeply than "
-                f"Python's recursion limit of {sys.getrecursionlimit()} allows a capture; sys.setrecursionlimit raises it",
+                f"compile: {_describe_code(frame.f_code)} runs in eager, because its functions call one another more deeply "
+                f"than Python's recursion limit of {sys.getrecursionlimit()} allows a capture; sys.setrecursionlimit raises it",
                 stacklevel=4,
             )
             return False
         except Exception as error:
             if self.fullgraph:
                 raise
-            _report(f"capturing {_described(frame.f_code)} failed, so it runs in eager", error)
+            _report(f"capturing {_describe_code(frame.f_code)} failed, so it runs in eager", error)
             return False
 
 
@@ -264,7 +264,7 @@ def _attempt(code: types.CodeType, step: Callable[[], T]) -> T | None:
     try:
         return step()
     except Exception as error:
-        _report(f"a kept capture of {_described(code)} could not be found or made", error)
+        _report(f"a kept capture of {_describe_code(code)} could not be found or made", error)
         return None
 
 
@@ -330,14 +330,14 @@ def _remove(code_reference: weakref.ref, found_reference: weakref.ref, entries=c
 
 
 def _no_log(stage: str, text: Callable[[], str], subject: Callable[[], object] | None = None, title: str = "") -> None:
-    """The default log: discards the stages."""
+    """Return the default log: discards the stages."""
 
 
 STANCES = ("default", "force_eager", "eager_on_recompile", "fail_on_recompile", "eager_then_compile")
 
 
 def stance() -> str:
-    """The current stance of compiled functions, one of STANCES."""
+    """Return the current stance of compiled functions, one of STANCES."""
     return _stance
 
 
@@ -352,12 +352,12 @@ def _has_tensors(frame: Any) -> bool:
     return any(isinstance(leaf, Tensor | Module) for leaf in tree_flatten(list(frame.f_locals.values()))[0])
 
 
-def _described(code: types.CodeType) -> str:
+def _describe_code(code: types.CodeType) -> str:
     return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def _values_of(frame: Any) -> dict[str, Any]:
-    """The values that a frame's guards test, in the order of the guard function's parameters."""
+    """Return the values that a frame's guards test, in the order of the guard function's parameters."""
     return {**frame.f_locals, "__globals": frame.f_globals, "__closure": frame.closure or None}
 
 
@@ -369,7 +369,7 @@ def reset() -> None:
 
 
 def code_of(function: Callable | types.CodeType) -> types.CodeType:
-    """The code that runs when a function is called. For a compiled function this is the code that gets captured."""
+    """Return the code that runs when a function is called. For a compiled function this is the code that gets captured."""
     if isinstance(function, types.CodeType):
         return function
     if is_compiled_wrapper(function):
@@ -381,7 +381,7 @@ def code_of(function: Callable | types.CodeType) -> types.CodeType:
 
 
 def debug_cache_entries(function: Callable | types.CodeType) -> list[CacheEntry]:
-    """The cache entries of a function, the latest first. A compiled function lists only its own. TypeError for other
+    """Return the cache entries of a function, the latest first. A compiled function lists only its own. TypeError for other
     callables."""
     owner = function._rushlight_callback if is_compiled_wrapper(function) else None
     entries = [entry for entry in cache_entries(code_of(function)) if entry.check_fn is not None]

@@ -80,7 +80,7 @@ def _node(result: Value) -> Node | None:
 
 
 def _reach(roots: Iterable[object], wanted: set[int]) -> bool:
-    """Whether any value with an id in `wanted` is reachable from the roots, which are values or followed frames."""
+    """Return whether any value with an id in `wanted` is reachable from the roots, which are values or followed frames."""
     seen: set[int] = set()
     stack = list(roots)
     while stack:

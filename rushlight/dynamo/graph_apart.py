@@ -67,7 +67,7 @@ class GraphApart(Graph):
         return [node for node, placeholder in outer.items() if placeholder.users]
 
     def is_constant(self) -> bool:
-        """Whether any nonzero result depends on no input of the function, or only on an input's size."""
+        """Return whether any nonzero result depends on no input of the function, or only on an input's size."""
         found = set(self._inputs)
         for node in self.nodes:
             if _name(node) not in _READS_ONLY_SIZE and any(used in found for used in node.all_input_nodes):
@@ -81,7 +81,7 @@ def _name(node: Node) -> str:
 
 
 def versions_of(builder: GraphBuilder) -> dict[Node, int]:
-    """The version counter of each tensor in the whole graph."""
+    """Return the version counter of each tensor in the whole graph."""
     values = ((node, node.meta.get("example_value")) for node in builder.whole.nodes)
     return {node: value._impl.version.value for node, value in values if isinstance(value, Tensor)}
 

@@ -78,7 +78,7 @@ class GraphBuilder:
         self.symbols.bind(number, node)
 
     def _placeholder(self, source: Source) -> Node:
-        name = self._unused(self.name_of(source))
+        name = self._make_unique_name(self.name_of(source))
         if self._last_placeholder is None:
             place = self.whole.inserting_before()
         else:
@@ -87,7 +87,7 @@ class GraphBuilder:
             self._last_placeholder = self.whole.placeholder(name)
         return self._last_placeholder
 
-    def _unused(self, name: str) -> str:
+    def _make_unique_name(self, name: str) -> str:
         while name in self._input_names:
             name += "_"
         self._input_names.add(name)
@@ -103,7 +103,7 @@ class GraphBuilder:
         self.attributes[name] = tensor
         node = self._track(self.whole.create_node("get_attr", name, name=name), tensor)
         if source is not None:
-            node.meta["input_name"] = self._unused(self.name_of(source))
+            node.meta["input_name"] = self._make_unique_name(self.name_of(source))
         return node
 
     def _track(self, node: Node, tensor: Tensor) -> Node:
@@ -118,7 +118,7 @@ class GraphBuilder:
         return node
 
     def tensor_value(self, node: Node, fake: Tensor, source: Source | None = None, real: Tensor | None = None) -> TensorValue:
-        """The tracked value of a tensor. Each tensor has exactly one, so that `x.add_(1) is x`."""
+        """Return the tracked value of a tensor. Each tensor has exactly one, so that `x.add_(1) is x`."""
         made = self._value_of.get(id(fake))
         if made is None:
             made = self._value_of[id(fake)] = TensorValue(node, fake, source, Tensor if real is None else type(real))
@@ -141,7 +141,7 @@ class GraphBuilder:
 
     @contextmanager
     def apart(self, graph: G) -> Iterator[G]:
-        """In the block, add calls to a subgraph, which may refer to nodes of the whole graph."""
+        """Context manager: in the block, add calls to a subgraph, which may refer to nodes of the whole graph."""
         around, self.graph = self.graph, graph
         try:
             yield graph
@@ -149,11 +149,11 @@ class GraphBuilder:
             self.graph = around
 
     def known(self, tensor: Tensor) -> Node | None:
-        """The node of a tensor that is already in the graph."""
+        """Return the node of a tensor that is already in the graph."""
         return self._node_of.get(id(tensor))
 
     def real(self, node: Node) -> Tensor | None:
-        """The real tensor of an input or attribute."""
+        """Return the real tensor of an input or attribute."""
         if node.op == "get_attr":
             return self.attributes.get(node.target)
         return next((value for own, _, value in self.inputs if own is node and isinstance(value, Tensor)), None)
@@ -254,7 +254,7 @@ class GraphBuilder:
         return next((value for own, _, value in self.inputs if own is node), None) if real is None else real
 
     def place_text(self, place: tuple[str, int, str]) -> str:
-        """A file, line and function in the format of a traceback."""
+        """Return a file, line and function in the format of a traceback."""
         text = self._place_texts.get(place)
         if text is None:
             file, number, function = place
@@ -265,18 +265,18 @@ class GraphBuilder:
 
     def run(self, node: Node) -> Any:
         """Run a node's call on fake tensors."""
-        args, kwargs = _given(node.args), _given(node.kwargs)
+        args, kwargs = _example_of(node.args), _example_of(node.kwargs)
         with self.fakes:
             if node.op == "call_method":
                 return getattr(args[0], node.target)(*args[1:], **kwargs)
             return node.target(*args, **kwargs)
 
     def writes_inputs(self) -> bool:
-        """Whether any call mutates an input."""
+        """Return whether any call mutates an input."""
         return any(node.meta["val"]._impl.version.value != version for node, version in self.versions.items())
 
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
-        """The module that computes the outputs; dead nodes and unused inputs are removed."""
+        """Return the module that computes the outputs; dead nodes and unused inputs are removed."""
         self.graph.output(tuple(outputs))
         self.graph.eliminate_dead_code()
         for node, _, _ in list(self.inputs):
@@ -288,19 +288,21 @@ class GraphBuilder:
         return GraphModule({name: tensor for name, tensor in self.attributes.items() if name in used}, self.graph, name)
 
 
-def _given(value: Any) -> Any:
-    """A node's argument as its call takes it: fake results replace nodes, plain lists and dicts replace immutable ones."""
+def _example_of(value: Any) -> Any:
+    """Return a node's argument as its call takes it: fake results replace nodes, plain lists and dicts replace immutable
+    ones.
+    """
     if isinstance(value, Node):
         return value.meta["example_value"]
     if not isinstance(value, CONTAINERS):
         return value
     if isinstance(value, tuple):
-        return map_tuple(value, [_given(item) for item in value])
+        return map_tuple(value, [_example_of(item) for item in value])
     if isinstance(value, list):
-        return [_given(item) for item in value]
+        return [_example_of(item) for item in value]
     if isinstance(value, dict):
-        return {key: _given(item) for key, item in value.items()}
-    return slice(_given(value.start), _given(value.stop), _given(value.step))
+        return {key: _example_of(item) for key, item in value.items()}
+    return slice(_example_of(value.start), _example_of(value.stop), _example_of(value.step))
 
 
 Backend = Callable[[GraphModule, list[Tensor | int]], Callable]

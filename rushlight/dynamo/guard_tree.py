@@ -26,7 +26,7 @@ NUMBER_VALUE = 2
 
 
 def has_native_form(assumption: Assumption) -> bool:
-    """Whether native code can test an assumption about sizes."""
+    """Return whether native code can test an assumption about sizes."""
     variables = assumption.relation.expression.free_variables()
     return to_postfix(assumption.relation.expression, dict.fromkeys(variables, 0)) is not None
 
@@ -57,7 +57,7 @@ class Node:
         self.checks += ((kind, expected),)
 
     def item(self, key: str) -> Node:
-        """The child for a dict's value under this key."""
+        """Return the child for a dict's value under this key."""
         place = ITEM, str, key
         node = self.children.get(place)
         if node is None:
@@ -95,8 +95,8 @@ class TreeBuilder:
         self, relations: Iterable[Relation], rest: Callable | None, sizes: Sequence[Assumption] = (),
         exact: Callable | None = None,
     ) -> tuple:  # fmt: skip
-        """The arguments of a `GuardTree`. `rest` is a Python function that tests the guards without a native check. `exact`
-        repeats `sizes` in Python, for numbers beyond 64 bits."""
+        """Return the arguments of a `GuardTree`. `rest` is a Python function that tests the guards without a native check.
+        `exact` repeats `sizes` in Python, for numbers beyond 64 bits."""
         found = tuple((kind, tuple(map(self._slot, sources))) for kind, sources in relations)
         on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
         nodes: list[tuple] = []
@@ -105,7 +105,7 @@ class TreeBuilder:
         return len(self._values), self._slots, tuple(nodes), found, rest, on_sizes
 
     def _on_sizes(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
-        """The numbers that size assumptions read, and the conditions on them."""
+        """Return the numbers that size assumptions read, and the conditions on them."""
         numbers: dict[Var, tuple] = {}
         conditions = []
         for assumption in assumptions:
@@ -123,7 +123,7 @@ class TreeBuilder:
         return NUMBER_VALUE, self._slot(source), 0
 
     def node(self, source: Source) -> Node:
-        """The tree's node for a source. Equal sources share a node."""
+        """Return the tree's node for a source. Equal sources share a node."""
         base, key = source.base, source.key
         siblings = self._roots if base is None else self._below(base)
         place = (source.access, type(key), key if type(key) is not Named else key.name)  # 1 and True are different keys

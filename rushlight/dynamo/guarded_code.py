@@ -33,7 +33,7 @@ _NAME = re.compile(r"__compiled_fn_\d+")
 
 
 def new_graph_name() -> str:
-    """A new name for a graph in the code that calls it, unique in this process."""
+    """Return a new name for a graph in the code that calls it, unique in this process."""
     return f"__compiled_fn_{next(_numbers)}"
 
 
@@ -65,6 +65,6 @@ class GuardedCode:
         self.lines = lines
 
     def text(self) -> str:
-        """The source, followed by its bytecode as comments."""
+        """Return the source, followed by its bytecode as comments."""
         instructions = dis.Bytecode(self.code).dis().splitlines()
         return "\n".join([self.source, *(f"# {line}".rstrip() for line in instructions)])

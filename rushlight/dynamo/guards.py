@@ -67,12 +67,12 @@ class Guard:
 
     @property
     def expression(self) -> str:
-        """The expression. It is only built for readers; native checks do not need it."""
+        """Return the expression. It is only built for readers; native checks do not need it."""
         return self.form if self.source is None else self.form.replace(_SOURCE, self.source.text)
 
     @property
     def place(self) -> str | None:
-        """An expression that reaches the tested value."""
+        """Return an expression that reaches the tested value."""
         return None if self.source is None else self.source.expression()
 
 
@@ -113,7 +113,8 @@ class Guards(Assumed):
             self._relations.append(relation)
 
     def name(self, value: object, hint: str, is_owned: bool = False) -> str:
-        """An expression for an object that generated code mentions: a name, or the call of a weak reference with that name.
+        """Return an expression for an object that generated code mentions: a name, or the call of a weak reference with that
+        name.
 
         With `is_owned` the capture made the object and keeps it alive.
         """
@@ -128,8 +129,8 @@ class Guards(Assumed):
         self._texts[id(value)] = (value, text)
         return text
 
-    def _expected(self, text: str) -> object:
-        """The object, or weak reference, that a text of `name` refers to."""
+    def _expected_object(self, text: str) -> object:
+        """Return the object, or weak reference, that a text of `name` refers to."""
         return self.names[text.removesuffix("()")]
 
     def finish(self) -> None:
@@ -145,7 +146,7 @@ class Guards(Assumed):
         """Guard that the type is exactly that of `value`."""
         kind = type(value)
         name = kind.__name__ if getattr(builtins, kind.__name__, None) is kind else self.name(kind, kind.__name__)
-        expected = kind if name == kind.__name__ else self._expected(name)
+        expected = kind if name == kind.__name__ else self._expected_object(name)
         self._add_native(f"type({_SOURCE}) is {name}", source, "type", (source, IS_TYPE, expected))
 
     def same_object(self, source: Source, value: object) -> None:
@@ -157,14 +158,16 @@ class Guards(Assumed):
         else:
             hint = getattr(value, "__name__", type(value).__name__)
             text = self.name(value, hint if isinstance(hint, str) and hint.isidentifier() else "object")
-            expected = self._expected(text)
+            expected = self._expected_object(text)
         self._add_native(f"{_SOURCE} is {text}", source, "identity", (self._own(source, value), SAME, expected))
 
     def _own(self, source: Source, value: object) -> Source:
-        """A faster source for an instance's own attribute: its item in the `__dict__` of an object that the guards hold."""
+        """Return a faster source for an instance's own attribute: its item in the `__dict__` of an object that the guards
+        hold.
+        """
         if type(source) is not Attribute or type(source.base) is not Held:
             return source
-        held = self._expected(source.base.text)
+        held = self._expected_object(source.base.text)
         held = held() if isinstance(held, weakref.ref) else held
         own = getattr(held, "__dict__", None)
         is_own = isinstance(own, dict) and own.get(source.key, self) is value and not isinstance(held, type)
@@ -270,7 +273,7 @@ class Guards(Assumed):
         name = source.key
         held = Held(self.name(value, name if name.isidentifier() else "member"))
         form = f"{_SOURCE}.{source.base.key}[{name!r}] is {held.text}"
-        self._add_native(form, owner, "the same member of a module", (own, SAME, self._expected(held.text)))
+        self._add_native(form, owner, "the same member of a module", (own, SAME, self._expected_object(held.text)))
         if isinstance(value, Tensor):
             facts = tensor_facts(value)
             self._add_native(self._tensor_form(facts), held, "a tensor of a module", (own, TENSOR, facts))
@@ -284,7 +287,7 @@ class Guards(Assumed):
         for name, part in vars(value).items():
             if isinstance(part, Tensor):
                 text = self.name(part, name)
-                check = (Attribute(own, name), SAME, self._expected(text))
+                check = (Attribute(own, name), SAME, self._expected_object(text))
                 self._add_native(f"{_SOURCE}.{name} is {text}", source, "what a tensor is made of", check)
 
     def class_member(self, kind: type, name: str, found: object) -> None:
@@ -295,7 +298,7 @@ class Guards(Assumed):
             expression = f"{text}.{name} is {held}"
         else:
             expression = f"{self.name(look_up, 'look_up')}({text}, {name!r}) is {held}"
-        check = (Member(Held(text), name), SAME, self._expected(held))
+        check = (Member(Held(text), name), SAME, self._expected_object(held))
         self._add_native(expression, None, f"the class {kind.__name__}", check)
 
     def different_objects(self, sources: list[Source]) -> None:
@@ -327,7 +330,7 @@ class Guards(Assumed):
     # Results
 
     def build(self) -> GuardTree:
-        """The check of a frame's values; it gives the same answer as the function of `text`."""
+        """Return the check of a frame's values; it gives the same answer as the function of `text`."""
         tests = [guard.expression for guard in self.guards if not guard.is_native]
         rest = self._in_python(tests) if tests else None
         exact = self._in_python(list(self._sizes)) if self._sizes else None
@@ -346,7 +349,7 @@ def _no_hooks_form(groups: tuple[str, ...]) -> str:
 
 
 def tensor_facts(value: Tensor, geometry: Geometry | None = None) -> tuple:
-    """Sizes, strides, dtype, device and requires_grad of a tensor; None for open sizes and strides."""
+    """Return sizes, strides, dtype, device and requires_grad of a tensor; None for open sizes and strides."""
     impl = value._impl
     sizes, strides = impl.sizes, impl.strides
     if geometry is not None:
@@ -359,7 +362,7 @@ def _if_fixed(number: SymInt | int) -> int | None:
 
 
 def tensor_matches(value: Tensor, sizes: tuple, strides: tuple, dtype: object, device: object, requires_grad: bool) -> bool:
-    """Whether a tensor has the guarded metadata; None matches any size or stride."""
+    """Return whether a tensor has the guarded metadata; None matches any size or stride."""
     impl = value._impl
     return (
         _same_numbers(impl.sizes, sizes)
@@ -376,13 +379,13 @@ def _same_numbers(found: tuple, wanted: tuple) -> bool:
 
 
 def storages_differ(*tensors: Tensor) -> bool:
-    """Whether no two tensors share memory."""
+    """Return whether no two tensors share memory."""
     return len({id(tensor._impl.storage) for tensor in tensors}) == len(tensors)
 
 
 def equal_items(values: Iterable, wanted: list) -> bool:
-    """Whether iterating yields values with the wanted types and values; tensors are compared by identity. Weak references in
-    `wanted` stand for their referents."""
+    """Return whether iterating yields values with the wanted types and values; tensors are compared by identity. Weak
+    references in `wanted` stand for their referents."""
     found = list(values)
     wanted = [item() if isinstance(item, weakref.ref) else item for item in wanted]
     return len(found) == len(wanted) and all(
@@ -405,7 +408,7 @@ class Modes(NamedTuple):
 
 
 def ambient_state() -> Modes:
-    """The current modes."""
+    """Return the current modes."""
     cast = state.autocast
     active = cast if cast is not None and cast.enabled else None
     return Modes(state.grad_enabled, state.inference, dtypes.get_default_dtype(), active)

@@ -32,12 +32,12 @@ class InputNames:
         self._members[held.text] = place
 
     def name(self, source: Source) -> str:
-        """The name of an input: letters, digits and underscores."""
+        """Return the name of an input: letters, digits and underscores."""
         name = _SEPARATORS.sub("_", self.path(source))
         return name if name[:1].isalpha() else f"L_{name.lstrip('_')}"
 
     def path(self, source: Source) -> str:
-        """The path to a value."""
+        """Return the path to a value."""
         place = self._members.get(source.text)
         if place is not None:
             return self.path(place)
@@ -49,7 +49,7 @@ class InputNames:
         return self.path(source.base) + source.form.removeprefix("{}").format(*_keys(source))
 
     def _beginning(self, source: Source) -> str | None:
-        """The start of a path: a parameter, a closure variable or a global; None for other sources."""
+        """Return the start of a path: a parameter, a closure variable or a global; None for other sources."""
         if self._called is not None:
             found = self._called.path(source)
             if found is not None:
@@ -87,7 +87,7 @@ class _Called:
                 self._options = each.name
 
     def path(self, source: Source) -> str | None:
-        """The path of the model or of one of its parameters; None for anything else."""
+        """Return the path of the model or of one of its parameters; None for anything else."""
         if isinstance(source, Content) and source.base == FreeVariable(0):
             return "L['self']"
         if not isinstance(source, Item):

@@ -59,8 +59,8 @@ _COMPARISON_BITS = {(3, 11): 0, (3, 12): 4}.get(PYTHON, 5)
 _ON_TWO_VARIABLES = frozenset({"LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
 
 
-def _read(code: CodeType) -> list[tuple[int, int, int | None]]:
-    """Offset, opcode and argument of each instruction. (`dis` takes five times as long, mostly to format texts.)"""
+def _read_code(code: CodeType) -> list[tuple[int, int, int | None]]:
+    """Return offset, opcode and argument of each instruction. (`dis` takes five times as long, mostly to format texts.)"""
     found, raw, high = [], code.co_code, 0
     for offset in range(0, len(raw), 2):
         number = raw[offset]
@@ -72,7 +72,7 @@ def _read(code: CodeType) -> list[tuple[int, int, int | None]]:
     return found
 
 
-def _resolved(code: CodeType, offset: int, number: int, argument: int | None) -> Any:
+def _resolve_argument(code: CodeType, offset: int, number: int, argument: int | None) -> Any:
     """Resolve an argument to a constant, a name, or the offset of a jump's target."""
     name = dis.opname[number]
     if argument is None:
@@ -91,7 +91,7 @@ def _resolved(code: CodeType, offset: int, number: int, argument: int | None) ->
 
 
 def _behind(raw: bytes, offset: int) -> int:
-    """The offset after an instruction and its inline caches."""
+    """Return the offset after an instruction and its inline caches."""
     offset += 2
     while offset < len(raw) and raw[offset] == _CACHE:
         offset += 2
@@ -100,8 +100,8 @@ def _behind(raw: bytes, offset: int) -> int:
 
 @lru_cache(maxsize=2048)
 def decode(code: CodeType) -> tuple[Instruction, ...]:
-    """The instructions of a code object, without caches and extended arguments."""
-    read = _read(code)
+    """Return the instructions of a code object, without caches and extended arguments."""
+    read = _read_code(code)
     index_of = _index_by_offset(code, [offset for offset, _, _ in read])
     lines = [line for line, _, _, _ in code.co_positions()]
     handlers = [
@@ -113,14 +113,14 @@ def decode(code: CodeType) -> tuple[Instruction, ...]:
         while handlers and handlers[-1][1] <= offset:
             handlers.pop()
         handler = handlers[-1][2] if handlers and handlers[-1][0] <= offset else None
-        value = _resolved(code, offset, number, argument)
+        value = _resolve_argument(code, offset, number, argument)
         target = index_of[value] if number in _JUMPS else None
         found.append(Instruction(dis.opname[number], argument, value, offset, lines[offset // 2], target, handler))
     return tuple(found)
 
 
 def _index_by_offset(code: CodeType, offsets: list[int]) -> dict[int, int]:
-    """The index of the instruction at or after each offset (a jump may go to an EXTENDED_ARG before its instruction)."""
+    """Return the index of the instruction at or after each offset (a jump may go to an EXTENDED_ARG before its instruction)."""
     found, following = {}, len(offsets)
     for offset in range(len(code.co_code), -1, -2):
         if following and offsets[following - 1] == offset:
@@ -130,21 +130,21 @@ def _index_by_offset(code: CodeType, offsets: list[int]) -> dict[int, int]:
 
 
 def parameter_names(code: CodeType) -> tuple[str, ...]:
-    """All parameters in the order of the frame's locals: positional, keyword-only, `*args`, `**kwargs`."""
+    """Return all parameters in the order of the frame's locals: positional, keyword-only, `*args`, `**kwargs`."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
     return code.co_varnames[:count]
 
 
 def live_locals(code: CodeType, index: int) -> frozenset[str]:
-    """The local variables that are live before an instruction: it or a later one may read them before writing them."""
+    """Return the local variables that are live before an instruction: it or a later one may read them before writing them."""
     live, names = _live_sets(code)[index], code.co_varnames
     return frozenset(name for position, name in enumerate(names) if live >> position & 1)
 
 
 @lru_cache(maxsize=2048)
 def _live_sets(code: CodeType) -> tuple[int, ...]:
-    """The variables live before each instruction, as bit sets: a backward data-flow fixed point."""
+    """Return the variables live before each instruction, as bit sets: a backward data-flow fixed point."""
     instructions = decode(code)
     bit_of = {name: 1 << position for position, name in enumerate(code.co_varnames)}
     accesses = [tuple(sum(bit_of.get(name, 0) for name in names) for names in _accesses(item)) for item in instructions]

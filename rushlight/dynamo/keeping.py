@@ -73,7 +73,8 @@ class _Describer:
         stated = [(guard.expression, guard.place, guard.reason, guard.is_native) for guard in found.guards.guards]
         return Kept(
             marshal.dumps(found.code), found.source, found.guards.parameters, names, bindings, nodes, unfinished,
-            self.slots, self.relations, self._attributes(), self._codes(), _seen(history), zlib.compress(marshal.dumps(stated)),
+            self.slots, self.relations, self._attributes(), self._codes(), _seen_sizes(history),
+            zlib.compress(marshal.dumps(stated)),
         )  # fmt: skip
 
     # Objects
@@ -125,7 +126,7 @@ class _Describer:
     # Places of objects
 
     def _places(self) -> dict[str, list[tuple]]:
-        """Object name -> all paths by which the guards reach it, for objects that are looked up by place."""
+        """Return object name -> all paths by which the guards reach it, for objects that are looked up by place."""
         found: dict[str, list[tuple]] = {}
         above: list[tuple[int, tuple]] = []  # the ancestors: the index where each subtree ends, and the path to it
         for index, (access, key, after, _, checks) in enumerate(self.nodes):
@@ -135,7 +136,7 @@ class _Describer:
                 begin, start, steps = above[-1][1]
                 way = begin, start, (*steps, (access, key))
             elif access in (VALUE, HELD):
-                way = access, self._named(key) if access == HELD else key, ()
+                way = access, self._name_of_object(key) if access == HELD else key, ()
             else:
                 raise CannotKeep(f"a guard that begins with {access}")
             if after > index + 1:
@@ -172,7 +173,7 @@ class _Describer:
         return {target: names[id(tensor)] for target, tensor in tensors.items()}
 
     def _codes(self) -> tuple:
-        """The followed functions whose code no other fingerprint covers."""
+        """Return the followed functions whose code no other fingerprint covers."""
         known: set[int] = set()
         for value in (self.code, *self.objects.values()):
             code = value.__code__ if isinstance(value, types.FunctionType) else value
@@ -191,18 +192,18 @@ class _Describer:
     # Guards
 
     def _nodes(self) -> tuple[tuple, tuple[int, ...]]:
-        """The guard tree's nodes, and the indices of those that mention objects and must be completed by the reader."""
+        """Return the guard tree's nodes, and the indices of those that mention objects and must be completed by the reader."""
         nodes, unfinished = [], []
         for index, (access, key, after, slot, checks) in enumerate(self.nodes):
             written = tuple(map(self._check, checks))
             if access != HELD and all(how == kept.AS_IT_IS for _, how, _ in written):
                 nodes.append((access, _plain(key), after, slot, tuple((kind, expected) for kind, _, expected in written)))
             else:
-                nodes.append((access, self._named(key) if access == HELD else _plain(key), after, slot, written))
+                nodes.append((access, self._name_of_object(key) if access == HELD else _plain(key), after, slot, written))
                 unfinished.append(index)
         return tuple(nodes), tuple(unfinished)
 
-    def _named(self, value: Any) -> str:
+    def _name_of_object(self, value: Any) -> str:
         name = self.name_of.get(id(value))
         if name is None:
             raise CannotKeep(f"an object of {type(value).__qualname__} without a name")
@@ -234,7 +235,7 @@ def _object(value: Any) -> Any:
 
 
 def _is_looked_up(value: Any, given: Any) -> bool:
-    """Whether an object belongs to the program and is therefore looked up where the guards found it."""
+    """Return whether an object belongs to the program and is therefore looked up where the guards found it."""
     return isinstance(value, (Tensor, *METHODS)) or isinstance(given, weakref.ref)
 
 
@@ -262,8 +263,8 @@ def _add_code(code: types.CodeType, known: set[int]) -> None:
             _add_code(constant, known)
 
 
-def _seen(history: History) -> tuple:
-    """The sizes and numbers that the capture met."""
+def _seen_sizes(history: History) -> tuple:
+    """Return the sizes and numbers that the capture met."""
     tensors = tuple((place, seen.sizes, seen.strides) for place, seen in history.tensors.items())
     integers = tuple((place, value) for place, (value, _) in history.integers.items())
     return tensors, integers, tuple((place, value) for place, (value, _) in history.numbers.items())

@@ -102,12 +102,12 @@ class KeptGuards(Assumed):
 
     @functools.cached_property
     def guards(self) -> list[_Stated]:
-        """The assumptions, in their order."""
+        """Return the assumptions, in their order."""
         return [_Stated(*stated) for stated in marshal.loads(zlib.decompress(self._stated))]
 
     @functools.cached_property
     def names(self) -> dict[str, Any]:
-        """The objects that the expressions mention, except those that have changed since."""
+        """Return the objects that the expressions mention, except those that have changed since."""
         found, prints = dict(self._known), Fingerprints()
         for name, given in self._others.items():
             with contextlib.suppress(Differs, LookupError, AttributeError):
@@ -124,7 +124,7 @@ def find(kept: Kept, frame: Any) -> Found | None:
 
 
 def by_description(prints: Fingerprints, how: int, is_weak: bool, *details: Any) -> Any:
-    """An object that is looked up by name. Raises Differs if it does not match."""
+    """Return an object that is looked up by name. Raises Differs if it does not match."""
     if how == PATH:
         module, name, fingerprint = details
         value = at_path(module, name)
@@ -145,7 +145,7 @@ def by_description(prints: Fingerprints, how: int, is_weak: bool, *details: Any)
 
 
 def at_path(module: str, name: str) -> Any:
-    """The object at a dotted name in a module. Modules of this library are imported if needed."""
+    """Return the object at a dotted name in a module. Modules of this library are imported if needed."""
     owner = sys.modules.get(module) or (import_module(module) if module.startswith("rushlight.") else None)
     if owner is None:
         raise Differs(f"no module {module}")
@@ -166,7 +166,7 @@ class _Finder:
         self.assumed = Assumed(kept.parameters)
 
     def found(self) -> Found:
-        """The capture, bound to objects that match. Raises Differs, or the error of a path that is gone."""
+        """Return the capture, bound to objects that match. Raises Differs, or the error of a path that is gone."""
         kept = self.kept
         for name, begin, start, steps in kept.bindings:
             self._bind(name, self._reach(begin, start, steps))
@@ -250,7 +250,7 @@ AS_IT_IS, BY_NAME, BUILTIN, OF_DTYPE, FACTS = range(5)
 
 
 def tensor_looks(value: Tensor, storages: dict) -> tuple:
-    """The properties of a tensor that its guards do not test: type, own attributes, storage, offset, history."""
+    """Return the properties of a tensor that its guards do not test: type, own attributes, storage, offset, history."""
     impl = value._impl
     number = storages.setdefault(impl.storage, len(storages))
     attributes = tuple(sorted(value.__dict__))

@@ -33,7 +33,7 @@ class KnownResults:
         self._others: set[Callable] = set()  # functions with a result that cannot be cached
 
     def key_of(self, node: Node) -> tuple | None:
-        """The cache key of a call; None if its result is not cached."""
+        """Return the cache key of a call; None if its result is not cached."""
         target = node.target
         if node.op != "call_function" or target in self._others or not _is_own(target) or state.grad_enabled:
             return None
@@ -46,7 +46,7 @@ class KnownResults:
         return target, arguments, state.inference, state.include, state.exclude, get_default_dtype()
 
     def find(self, key: tuple | None) -> Tensor | None:
-        """A new fake like the cached one."""
+        """Return a new fake like the cached one."""
         found = self._found.get(key)
         if found is None:
             return None
@@ -69,7 +69,7 @@ class KnownResults:
 
 
 def _is_own(target: Callable) -> bool:
-    """Whether a function belongs to the library or is a Python operator."""
+    """Return whether a function belongs to the library or is a Python operator."""
     return own_module(target).partition(".")[0] in ("rushlight", "_operator")
 
 
@@ -79,7 +79,7 @@ def _is_plain(impl: TensorImpl, inputs: Iterable[Tensor]) -> bool:
 
 
 def _looks(value: Any) -> Any:
-    """The properties of an argument that its call's result depends on. Raises _Unknown if these are not known."""
+    """Return the properties of an argument that its call's result depends on. Raises _Unknown if these are not known."""
     kind = type(value)
     if kind is Node:
         return _tensor_looks(value.meta["example_value"])

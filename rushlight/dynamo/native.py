@@ -35,7 +35,7 @@ class Native:
 
 
 def native(instruction: Instruction, index: int, stack: list[str], keyword_names: tuple[str, ...]) -> Native | None:
-    """The instruction at `index` as Python text; None if it has no such form."""
+    """Return the instruction at `index` as Python text; None if it has no such form."""
     name = instruction.opname
     stack = [f"({text})" if text[:1] in _NUMBERS else text for text in stack]
     rest, following = stack, index + 1

@@ -41,5 +41,5 @@ def note_text(text: object) -> None:
 
 
 def were_seen() -> bool:
-    """Whether the capture depends on this process."""
+    """Return whether the capture depends on this process."""
     return _seen.any

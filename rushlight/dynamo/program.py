@@ -51,7 +51,7 @@ class ProgramWriter:
     # Texts
 
     def expression(self, value: Value) -> str:
-        """An expression that reaches or builds a value. A mutable value is built once."""
+        """Return an expression that reaches or builds a value. A mutable value is built once."""
         found = self._made.get(id(value))
         if found is not None:
             return found
@@ -60,7 +60,7 @@ class ProgramWriter:
         if id(value) in self._unfinished:
             raise GraphBreak(f"{value} contains itself")
         self._unfinished.add(id(value))
-        text = self._sourced(value) if value.source is not None else value.write(self)
+        text = self._source_expression(value) if value.source is not None else value.write(self)
         self._unfinished.discard(id(value))
         if not text.isidentifier():
             text = self.keep(text)
@@ -68,11 +68,11 @@ class ProgramWriter:
         self._kept_values.append(value)
         return text
 
-    def _sourced(self, value: Value) -> str:
+    def _source_expression(self, value: Value) -> str:
         return value.source.expression()
 
     def literal(self, value: Any) -> str:
-        """A constant."""
+        """Return a constant."""
         if type(value) in _LITERALS:
             return repr(value)
         if type(value) is float and value == value and abs(value) != float("inf"):
@@ -80,13 +80,13 @@ class ProgramWriter:
         return self.name_of(value, type(value).__name__)
 
     def symbolic(self, number: SymInt) -> str:
-        """An open integer, computed from the input sizes that the function reads at its start."""
+        """Return an open integer, computed from the input sizes that the function reads at its start."""
         expression = number.expr
         self.symbols.update(expression.free_variables())
         return f"({expression.substitute({symbol: Var(f'__{symbol.name}') for symbol in expression.free_variables()})})"
 
     def key(self, value: Any) -> str:
-        """A key of a dict or item of a set."""
+        """Return a key of a dict or item of a set."""
         if type(value) is tuple:
             return "(" + "".join(f"{self.key(item)}, " for item in value) + ")"
         if type(value) is Identity:
@@ -99,18 +99,18 @@ class ProgramWriter:
         return name
 
     def globals_of(self, namespace: dict) -> str:
-        """An expression for a module's globals."""
+        """Return an expression for a module's globals."""
         return "__globals" if namespace is self.module_globals else self.name_of(namespace, "globals")
 
     def output(self, value: Any) -> str:
-        """The graph's result for a tensor."""
+        """Return the graph's result for a tensor."""
         text = self.result(value.graph_node)
         if value.is_inference and not self.is_in_inference_mode:
             return f"{self.name_of(as_inference, 'as_inference')}({text})"
         return text
 
     def result(self, node: Any) -> str:
-        """The graph's result for a node."""
+        """Return the graph's result for a node."""
         if node not in self.outputs:
             self.outputs.append(node)
         return f"__results[{self.outputs.index(node)}]"
@@ -129,7 +129,7 @@ class ProgramWriter:
         self.lines.append(line)
 
     def text(self, name: str, first: list[str]) -> str:
-        """The function's source; the lines of `first` come before all others."""
+        """Return the function's source; the lines of `first` come before all others."""
         body = [*first, *self.lines] or ["pass"]
         parameters = ", ".join((*map(parameter_text, self.parameters), "__globals", "__closure"))
         return f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in body)
@@ -144,7 +144,7 @@ def as_inference(tensor: Tensor) -> Tensor:
 
 
 def line_mark(line: int | None) -> str:
-    """A comment that assigns a statement to its own line of the original file."""
+    """Return a comment that assigns a statement to its own line of the original file."""
     return "" if line is None else f"  # line {line}"
 
 

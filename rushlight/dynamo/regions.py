@@ -29,7 +29,8 @@ CALL_MODEL = "call_model"
 
 
 def is_left_alone(code: types.CodeType, namespace: dict[str, Any]) -> bool:
-    """Whether frames of a code object run in eager: comprehensions, this library, and packages without tensor arithmetic."""
+    """Return whether frames of a code object run in eager: comprehensions, this library, and packages without tensor
+    arithmetic."""
     if not all(name.isidentifier() for name in parameter_names(code)):
         return True  # a comprehension: its frame shares an iterator that a resume function could not take over
     module, path = namespace.get("__name__") or "", code.co_filename
@@ -42,7 +43,7 @@ def is_left_alone(code: types.CodeType, namespace: dict[str, Any]) -> bool:
 
 
 def followable(model: Callable) -> Callable:
-    """`model`, or a Python function that calls it if the hook would not see the model's own frame."""
+    """Return `model`, or a Python function that calls it if the hook would not see the model's own frame."""
     function = model.__func__ if isinstance(model, types.MethodType) else model
     if isinstance(function, types.FunctionType) and not is_left_alone(function.__code__, function.__globals__):
         return model
@@ -57,12 +58,12 @@ _CALL_MODEL = next(code for code in followable.__code__.co_consts if isinstance(
 
 
 def only_calls_model(code: types.CodeType) -> bool:
-    """Whether this is the code of the function that `followable` makes; its closure holds the model."""
+    """Return whether this is the code of the function that `followable` makes; its closure holds the model."""
     return code is _CALL_MODEL
 
 
 def optimize(callback: Callable) -> Callable[[Callable], Callable]:
-    """A decorator that installs `callback` as the frame hook for calls of the function."""
+    """Return a decorator that installs `callback` as the frame hook for calls of the function."""
 
     def decorate(function: Callable) -> Callable:
         followed = followable(function)
@@ -106,7 +107,7 @@ _WRAPPER = next(
 
 
 def is_compiled_wrapper(function: object) -> bool:
-    """Whether `optimize` returned this function. Its attributes do not tell, because `functools.wraps` copies them."""
+    """Return whether `optimize` returned this function. Its attributes do not tell, because `functools.wraps` copies them."""
     return getattr(function, "__code__", None) is _WRAPPER
 
 

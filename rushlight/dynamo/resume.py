@@ -48,7 +48,7 @@ _origins: dict[int, _Origin] = {}
 
 def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, ...], raising: bool = False,
                 is_plain: bool = False) -> CodeType:  # fmt: skip
-    """The code from instruction `index` on; the same place of the same function gives the same object.
+    """Return the code from instruction `index` on; the same place of the same function gives the same object.
 
     If `code` is a resume function itself, its original is resumed, so that a loop returns to the same resume function.
     """
@@ -63,7 +63,7 @@ def resume_code(code: CodeType, index: int, stack: str, local_names: tuple[str, 
 @lru_cache(maxsize=4096)
 def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_names: tuple[str, ...], raising: bool,
                  is_plain: bool) -> CodeType:  # fmt: skip
-    """The code of a file from instruction `index` on.
+    """Return the code of a file from instruction `index` on.
 
     `stack` has a letter for each entry, from the bottom: "v" a value, "n" NULL, "h" the entry below a handled exception, whose
     handling is restored. The parameters are `local_names`, then the values of the stack; with `raising` a last one, an
@@ -117,7 +117,8 @@ def _remember(made: CodeType, code: CodeType, begin: int, places: list[int | Non
 
 @lru_cache(maxsize=64)
 def _body_of(original: tuple[CodeType, str]) -> Bytecode:
-    """The body as `bytecode` reads it. Its handlers get their stack depths from the exception table, which `bytecode` drops."""
+    """Return the body as `bytecode` reads it. Its handlers get their stack depths from the exception table, which `bytecode`
+    drops."""
     code, _ = original
     body, position, begun = Bytecode.from_code(code), 0, []
     for item in body:
@@ -140,7 +141,7 @@ def _load(position: int, kind: str) -> list[Instr]:
 
 
 def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str, ...]) -> tuple[list, list[int | None]]:
-    """The body with the label before an instruction, and the index in `body` of each instruction."""
+    """Return the body with the label before an instruction, and the index in `body` of each instruction."""
     found: list = []
     places: list[int | None] = []
     position, has_begun = 0, False
@@ -203,5 +204,5 @@ def _handler_at(body: Bytecode, index: int) -> TryBegin | None:
 
 
 def receiver_name(code: CodeType) -> str | None:
-    """The parameter that must stay first, because `super()` without arguments reads it."""
+    """Return the parameter that must stay first, because `super()` without arguments reads it."""
     return code.co_varnames[0] if "__class__" in code.co_freevars and code.co_argcount else None

@@ -50,19 +50,19 @@ class Services:
 
     @property
     def python(self) -> tuple[int, int]:
-        """The Python version; the texts of its errors differ."""
+        """Return the Python version; the texts of its errors differ."""
         return PYTHON
 
     def wrap(self, value: Any, source: Source | None) -> Value:
-        """The tracked value of a real object."""
+        """Return the tracked value of a real object."""
         return self.session.wrap(self, value, source)
 
     def later(self, value: Any, source: Source | None) -> Value:
-        """A lazy tracked value, guarded when something first uses it."""
+        """Return a lazy tracked value, guarded when something first uses it."""
         return self.session.later(self, value, source)
 
     def wrap_constant(self, value: Any) -> Value:
-        """The tracked value of an object that is the same on every run."""
+        """Return the tracked value of an object that is the same on every run."""
         if is_constant_value(value):
             return constant_of(value)
         if isinstance(value, _CONSTANT_KINDS) or builtin.is_builtin(value):
@@ -70,11 +70,11 @@ class Services:
         return self.wrap(value, self.session.hold(value))
 
     def wrap_class(self, kind: type) -> Value:
-        """A class as value."""
+        """Return a class as value."""
         return self.wrap(kind, None)
 
     def wrap_constant_attribute(self, owner: Any, name: str, source: Source | None = None) -> Value:
-        """An attribute of a function or builtin."""
+        """Return an attribute of a function or builtin."""
         try:
             found = getattr(owner, name)
         except AttributeError as error:
@@ -86,20 +86,20 @@ class Services:
         return self.wrap_constant(found)
 
     def wrap_class_attribute(self, owner: ClassValue, name: str) -> Value:
-        """An attribute of a class that is neither a method nor a descriptor of a known kind."""
+        """Return an attribute of a class that is neither a method nor a descriptor of a known kind."""
         found = getattr(owner.kind, name)
         if is_stable(owner.kind) or builtin.is_builtin(found):
             return self.wrap_constant(found)
         return self.wrap(found, Attribute(self.class_source(owner.kind), name))
 
     def wrap_module_attribute(self, owner: PythonModuleValue, name: str, found: Any) -> Value:
-        """An attribute of a module."""
+        """Return an attribute of a module."""
         if is_stable(owner.module):
             return self.wrap_constant(found)
         return self.wrap(found, Attribute(owner.source or self.held(owner.module), name))
 
     def class_member(self, kind: type, name: str, found: Any) -> Value | None:
-        """The function of a class's method, guarded to stay there; None for an attribute that is no method."""
+        """Return the function of a class's method, guarded to stay there; None for an attribute that is no method."""
         if not isinstance(found, _METHODS):
             return None
         known = self.session.methods.get((id(kind), name))
@@ -121,14 +121,14 @@ class Services:
         return BoundMethodValue(owner, function)
 
     def tensor_value(self, node: Any, source: Source | None, kind: type) -> Value:
-        """The tracked value of a tensor node."""
+        """Return the tracked value of a tensor node."""
         made = wrap_result(self, node, node.meta["example_value"])
         made.source = source
         made.kind = kind
         return made
 
     def wrap_cell(self, cell: types.CellType, source: Source, name: str) -> CellValue:
-        """The tracked value of a real cell."""
+        """Return the tracked value of a real cell."""
         known = self.session.known(cell)
         if known is not None:
             self.session.same_place(known, cell, source)
@@ -143,21 +143,21 @@ class Services:
         return made
 
     def held(self, value: Any) -> Held:
-        """A source for an object that generated code holds."""
+        """Return a source for an object that generated code holds."""
         return self.session.hold(value)
 
     def class_source(self, kind: type) -> Source:
-        """A source for a class."""
+        """Return a source for a class."""
         return self.session.hold(kind)
 
     def bound_method(self, owner: Value, name: str) -> Value:
-        """A method of a value with a built-in type; AttributeError if the type has none of that name."""
+        """Return a method of a value with a built-in type; AttributeError if the type has none of that name."""
         if not hasattr(owner.python_type(), name):
             raise raised(AttributeError(f"'{owner.python_type().__name__}' object has no attribute '{name}'"))
         return NamedMethodValue(owner, name)
 
     def key(self, value: Value) -> Any:
-        """The key that a value makes in a dict or set."""
+        """Return the key that a value makes in a dict or set."""
         if not value.is_constant():
             held = self.held_object(value)
             if held is not None:
@@ -180,7 +180,7 @@ class Services:
         return type(value) is ObjectValue and is_hashed_by_identity(value.kind)
 
     def identity(self, value: Value) -> Value:
-        """`id(value)`, for an object that the captured program made."""
+        """Evaluate `id(value)`, for an object that the captured program made."""
         if not self._is_told_by_identity(value):
             raise GraphBreak(f"the id of {value}")
         return IdValue(identity_of(value))
@@ -199,7 +199,7 @@ class Services:
         return ConstantValue(id(real))
 
     def held_object(self, value: Value) -> Any:
-        """The real module, parameter or buffer if the value is guarded by identity and so may be a key; else None."""
+        """Return the real module, parameter or buffer if the value is guarded by identity and so may be a key; else None."""
         if isinstance(value, ModuleValue) and is_hashed_by_identity(value.kind):
             return value.real
         if isinstance(value, TensorValue) and isinstance(value.source, Held):
@@ -207,8 +207,8 @@ class Services:
         return self._parameter_from_outside(value) if isinstance(value, TensorValue) else None
 
     def _parameter_from_outside(self, value: TensorValue) -> Tensor | None:
-        """The real tensor if it is a trained leaf or belongs to a module, now guarded by identity, too. None for other tensors,
-        which change from call to call."""
+        """Return the real tensor if it is a trained leaf or belongs to a module, now guarded by identity, too. None for other
+        tensors, which change from call to call."""
         real = self.graph.real(value.graph_node) if value.source is not None else None
         if real is None or not (real.requires_grad and real.is_leaf or _is_of_module(value.source)):
             return None
@@ -216,25 +216,25 @@ class Services:
         return real
 
     def key_value(self, key: Any) -> Value:
-        """The tracked value of a key."""
+        """Return the tracked value of a key."""
         if type(key) is Identity:
             return key.value
         return SequenceValue([self.key_value(item) for item in key], tuple) if type(key) is tuple else self.wrap_constant(key)
 
     def compare(self, symbol: str, left: Value, right: Value) -> Value:
-        """A comparison."""
+        """Return a comparison."""
         return operators.compare(self, symbol, left, right)
 
     def contains(self, values: Value, wanted: Value) -> Value:
-        """`wanted in values`."""
+        """Evaluate `wanted in values`."""
         return operators.contains(self, values, wanted)
 
     def item(self, owner: Value, key: Value) -> Value:
-        """`owner[key]`."""
+        """Evaluate `owner[key]`."""
         return owner.item(self, key)
 
     def next(self, iterator: Value) -> Value | None:
-        """The next value of an iterator, None at its end."""
+        """Return the next value of an iterator, None at its end."""
         if isinstance(iterator, IteratorValue):
             return iterator.next(self)
         if isinstance(iterator, ObjectValue):
@@ -247,7 +247,7 @@ class Services:
         raise GraphBreak(f"next({iterator})")
 
     def next_or_raise(self, iterator: Value) -> Value:
-        """`next(iterator)`."""
+        """Evaluate `next(iterator)`."""
         found = self.next(iterator)
         if found is None:
             raise iterator.stop() if isinstance(iterator, GeneratorValue) else raised(StopIteration())
@@ -258,7 +258,7 @@ class Services:
         return self.drain(iterate(self, values))
 
     def drain(self, iterator: Value) -> Iterator[Value]:
-        """The remaining values of an iterator."""
+        """Yield the remaining values of an iterator."""
         if isinstance(iterator, IteratorValue):
             yield from iterator.items
             return
@@ -285,5 +285,5 @@ class Services:
 
 
 def _is_of_module(source: Source) -> bool:
-    """Whether a tensor was found among the parameters or buffers of a module."""
+    """Return whether a tensor was found among the parameters or buffers of a module."""
     return isinstance(source, Item) and isinstance(source.base, Source) and source.base.key in ("_parameters", "_buffers")

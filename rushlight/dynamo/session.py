@@ -110,14 +110,14 @@ class Session:
         self._keep: list[Any] = []
 
     def _location(self) -> str:
-        """The line being followed."""
+        """Return the line being followed."""
         line = self.active.user_stack()[-1] if self.active is not None else None
         return "" if line is None else f"{line.filename}:{line.lineno} in {line.name}: {line.line}"
 
     # Real objects as tracked values
 
     def wrap(self, tx: Following, value: Any, source: Source | None) -> Value:
-        """The tracked value of a real object; the same object gives the same value. Guards what is assumed of it."""
+        """Return the tracked value of a real object; the same object gives the same value. Guards what is assumed of it."""
         known = self._known.get(id(value))
         if known is not None:
             self.same_place(known, value, source)
@@ -130,7 +130,7 @@ class Session:
         return made
 
     def later(self, tx: Following, value: Any, source: Source | None) -> Value:
-        """A lazy tracked value: nothing is guarded until something uses it."""
+        """Return a lazy tracked value: nothing is guarded until something uses it."""
         if source is None:
             return self.wrap(tx, value, None)
         return PendingValue(lambda: self.wrap(tx, value, source), source, type(value))
@@ -150,7 +150,7 @@ class Session:
         self.sizes.environment.locate = str  # a function that returns "" and holds nothing
 
     def known(self, value: Any) -> Value | None:
-        """The tracked value of an object that was wrapped before."""
+        """Return the tracked value of an object that was wrapped before."""
         return self._known.get(id(value))
 
     def same_place(self, known: Value, value: Any, source: Source | None) -> None:
@@ -239,7 +239,7 @@ class Session:
         return made
 
     def number_tensor(self, number: Any, kind: dtype, source: NumberTensor) -> TensorValue:
-        """A graph input for open numbers. A single number becomes a 0-d tensor."""
+        """Return a graph input for open numbers. A single number becomes a 0-d tensor."""
         made = self._number_tensors.get(source.text)
         if made is None:
             node = self.graph.input(tensor(number, dtype=kind), source)
@@ -248,7 +248,7 @@ class Session:
 
     @property
     def opens_numbers(self) -> bool:
-        """Whether any size or number is open."""
+        """Return whether any size or number is open."""
         return self.sizes.any or bool(self._floats) or bool(self.sizes.environment.unknown)
 
     def _callable(self, tx: Following, value: Any, source: Source | None) -> Value | None:
@@ -372,11 +372,11 @@ class Session:
         return DictValue(items, type(value), source, factory, lambda: self.guards.same_items(source, keys, "keys", type(value)))
 
     def is_key(self, value: Any) -> bool:
-        """Whether an object may be a key of a tracked dict."""
+        """Return whether an object may be a key of a tracked dict."""
         return is_key(value)
 
     def key_text(self, key: Any) -> Any:
-        """A key in the form for expressions: itself, or a name for it."""
+        """Return a key in the form for expressions: itself, or a name for it."""
         return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
     def _module(self, value: Module, source: Source | None) -> ModuleValue:
@@ -432,12 +432,12 @@ class Session:
         return made
 
     def hold(self, value: Any) -> Held:
-        """A source for an object that the generated code holds."""
+        """Return a source for an object that the generated code holds."""
         return Held(self.guards.name(value, "held"))
 
 
 def _may_alias(made: Value) -> bool:
-    """Whether the value may alias others in a later call: it comes from outside, and its identity is not guarded."""
+    """Return whether the value may alias others in a later call: it comes from outside, and its identity is not guarded."""
     if isinstance(made, FunctionValue):
         return made.by_code
     return made.source is not None and isinstance(made, _GUARDED_BY_PROPERTIES) and not isinstance(made, ModuleValue)
@@ -447,12 +447,12 @@ _BY_IDENTITY = (object.__hash__, object.__eq__, type.__hash__, type.__eq__)
 
 
 def is_hashed_by_identity(kind: type) -> bool:
-    """Whether objects of a class are equal as keys only if they are identical."""
+    """Return whether objects of a class are equal as keys only if they are identical."""
     return kind.__hash__ in _BY_IDENTITY and kind.__eq__ in _BY_IDENTITY
 
 
 def is_key(value: Any) -> bool:
-    """Whether an object may be a key of a tracked dict: its hash and equality run no code of the program."""
+    """Return whether an object may be a key of a tracked dict: its hash and equality run no code of the program."""
     if type(value) is tuple:
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
     if isinstance(value, type) and is_hashed_by_identity(type(value)):

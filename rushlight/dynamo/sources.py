@@ -33,17 +33,17 @@ class Source:
 
     @property
     def text(self) -> str:
-        """The whole path as an expression, built on first use."""
+        """Return the whole path as an expression, built on first use."""
         if self._text is None:
             self._text = self.form.format(self.base.text, self.key)
         return self._text
 
     def expression(self) -> str:
-        """A Python expression for the value."""
+        """Return a Python expression for the value."""
         return self.text
 
     def label(self) -> str:
-        """The text that an input of the graph is named after."""
+        """Return the text that an input of the graph is named after."""
         return self.expression()
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Source:
 
 
 def parameter_text(name: str) -> str:
-    """A parameter's name in generated code, renamed if it would hide a builtin that the code needs."""
+    """Return a parameter's name in generated code, renamed if it would hide a builtin that the code needs."""
     return f"__of_{name}" if hasattr(builtins, name) else name
 
 
@@ -86,7 +86,7 @@ class Held(Source):
 
     @property
     def name(self) -> str:
-        """The expression."""
+        """Return the expression."""
         return self.text
 
 

@@ -34,24 +34,24 @@ class Tree:
     def __init__(self, value: Value) -> None:
         self.value = realized(value)
         self.tensors: list[TensorValue] = []
-        self.skeleton = self._taken(self.value)
+        self.skeleton = self._replace_by_fakes(self.value)
 
-    def _taken(self, value: Value) -> Any:
+    def _replace_by_fakes(self, value: Value) -> Any:
         value = realized(value)
         if isinstance(value, TensorValue):
             self.tensors.append(value)
             return value.fake
         if isinstance(value, SequenceValue):
-            items = [self._taken(item) for item in value.items]
+            items = [self._replace_by_fakes(item) for item in value.items]
             return value.kind(*items) if hasattr(value.kind, "_fields") else value.kind(items)
         if isinstance(value, DictValue) and not isinstance(value, InheritingValue) and value.default_factory is None:
-            return value.kind({key: self._taken(item) for key, item in value.items.items()})
+            return value.kind({key: self._replace_by_fakes(item) for key, item in value.items.items()})
         if value.is_constant():
             return value.constant()
         raise GraphBreak(f"{value} among what a function takes or gives whose calls are transformed")
 
     def rebuilt(self, tensors: Sequence[Value]) -> Value:
-        """The value with its tensors replaced by these."""
+        """Return the value with its tensors replaced by these."""
         given = iter(tensors)
 
         def build(value: Value) -> Value:
@@ -96,7 +96,8 @@ def follow(
 
 @contextmanager
 def _name_in_breaks(what: str) -> Any:
-    """Graph breaks inside say that `what` cannot be captured; an exception of the program becomes such a graph break."""
+    """Context manager: graph breaks in the block say that `what` cannot be captured. An exception of the program becomes such a
+    graph break."""
     try:
         yield
     except Raised as error:
@@ -125,10 +126,10 @@ def call_transform(
 
 
 def constant_or(value: Value | None, default: Any) -> Any:
-    """The plain value of a transform's option, which must be known."""
+    """Return the plain value of a transform's option, which must be known."""
     return default if value is None else Tree(value).skeleton
 
 
 def none() -> Value:
-    """None as a tracked value."""
+    """Return None as a tracked value."""
     return ConstantValue(None)

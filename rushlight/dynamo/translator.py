@@ -173,7 +173,7 @@ class Translator(Services):
         self.cells = dict(zip(self.code.co_freevars, free_cells, strict=True))
 
     def implicit_super(self) -> Value:
-        """`super()` without arguments."""
+        """Evaluate `super()` without arguments."""
         cell = self.cells.get("__class__")
         name = self.code.co_varnames[0] if self.code.co_argcount else None
         if cell is None or name is None:
@@ -182,7 +182,7 @@ class Translator(Services):
         return SuperValue(cell.load("__class__").constant(), owner)
 
     def hides_cells(self) -> bool:
-        """Whether a comprehension's variable currently replaces one of an outer function."""
+        """Return whether a comprehension's variable currently replaces one of an outer function."""
         names = self.code.co_freevars
         if set(names) & set(self.code.co_cellvars):
             return True
@@ -225,8 +225,8 @@ class Translator(Services):
             return None
 
     def is_guarded(self) -> bool:
-        """Whether a suspended generator is inside a try or with block of the program. (Since 3.12 CPython adds handlers of its
-        own.)"""
+        """Return whether a suspended generator is inside a try or with block of the program. (Since 3.12 CPython adds handlers
+        of its own.)"""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             index = handler.target
@@ -238,7 +238,7 @@ class Translator(Services):
         return handler is not None and self.instructions[handler.target].opname != "CALL_INTRINSIC_1"
 
     def _has_handler(self) -> bool:
-        """Whether this frame or a caller is inside a block that may catch an exception."""
+        """Return whether this frame or a caller is inside a block that may catch an exception."""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             if self._may_end_exception(handler):
@@ -247,7 +247,8 @@ class Translator(Services):
         return self.parent is not None and self.parent._has_handler()
 
     def _may_end_exception(self, handler: Handler) -> bool:
-        """Whether a handler belongs to an `except`, or to a `with` on a manager of the program, rather than to a `finally`."""
+        """Return whether a handler belongs to an `except`, or to a `with` on a manager of the program, rather than to a
+        `finally`."""
         names = [instruction.opname for instruction in self.instructions[handler.target : handler.target + _MAX_MATCH]]
         if "WITH_EXCEPT_START" in names[:2]:
             return isinstance(self.stack[handler.depth - 1], BoundMethodValue)
@@ -258,7 +259,7 @@ class Translator(Services):
         return any(name.startswith("CHECK_E") for name in loads)
 
     def delegate(self) -> Value | None:
-        """The iterator that a suspended generator delegates to by `yield from`."""
+        """Return the iterator that a suspended generator delegates to by `yield from`."""
         resume = self.instructions[self.position]
         return self.stack[-1] if resume.opname == "RESUME" and resume.arg & 3 == 2 else None
 
@@ -321,7 +322,7 @@ class Translator(Services):
         raise FrameNeeded(reason, hint)
 
     def outermost(self) -> Translator:
-        """The captured frame at the bottom of the followed calls."""
+        """Return the captured frame at the bottom of the followed calls."""
         return self if self.parent is None else self.parent.outermost()
 
     def _handle(self, instruction: Instruction, error: Raised) -> None:
@@ -336,18 +337,18 @@ class Translator(Services):
         self.position = handler.target
 
     def is_raised_by_python(self, error: Value) -> bool:
-        """Whether Python must raise a handled exception itself: the program made it, or a call passed it on."""
+        """Return whether Python must raise a handled exception itself: the program made it, or a call passed it on."""
         if id(error) not in self.raised_at:
             return False
         name = self.raised_at[id(error)][1].opname
         return isinstance(error, ExceptionValue) or name not in ("RAISE_VARARGS", "RERAISE")
 
     def returned(self, value: Value) -> Returned:
-        """The exception that ends the frame with a result."""
+        """Return the exception that ends the frame with a result."""
         return Returned(value)
 
     def yielded(self, value: Value) -> Yielded:
-        """The exception that suspends the frame with a value."""
+        """Return the exception that suspends the frame with a value."""
         return Yielded(value)
 
     def popn(self, count: int) -> list[Value]:
@@ -363,7 +364,7 @@ class Translator(Services):
         self.position = index
 
     def load_global(self, name: str) -> Value:
-        """A global variable or builtin."""
+        """Return a global variable or builtin."""
         written, value = self.effects.global_value(self.module_globals, name)
         if written:
             if value is None:
@@ -389,11 +390,11 @@ class Translator(Services):
         return self.wrap_constant(builtins[name])
 
     def user_stack(self) -> list[FrameSummary]:
-        """The program's lines being followed, outermost first."""
+        """Return the program's lines being followed, outermost first."""
         return [traceback.FrameSummary(*place, lookup_line=False) for place in self.user_places()]
 
     def user_places(self) -> list[tuple[str, int, str]]:
-        """File, line and function of each followed frame, outermost first."""
+        """Return file, line and function of each followed frame, outermost first."""
         found = []
         frame: Translator | None = self
         while frame is not None:
@@ -406,8 +407,8 @@ class Translator(Services):
         return code.co_filename, self.instructions[max(self.position - 1, 0)].line or code.co_firstlineno, code.co_name
 
     def stack_trace(self) -> str:
-        """The followed lines in the format of a traceback. The callers' part is cached, except for generators, whose caller
-        changes."""
+        """Return the followed lines in the format of a traceback. The callers' part is cached, except for generators, whose
+        caller changes."""
         if self._callers is None or self.code.co_flags & _GENERATOR:
             self._callers = "" if self.parent is None else self.parent.stack_trace()
         return self._callers + self.graph.place_text(self._place())

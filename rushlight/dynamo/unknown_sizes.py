@@ -29,7 +29,7 @@ class UnknownSizes:
 
     @contextmanager
     def following(self, fakes: FakeTensorMode) -> Iterator[None]:
-        """In the block, fake tensors of a mode go through data-dependent operators."""
+        """Context manager: in the block, fake tensors of a mode go through data-dependent operators."""
         fakes.of_values, self.environment.suppose = self._result, self.supposed.append
         try:
             yield

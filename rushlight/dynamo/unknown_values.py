@@ -40,7 +40,8 @@ class UnknownValues:
         self._real: dict[Node, Any] = {}
 
     def follow(self, node: Node, run: Callable[[Node], Any], real_input: Callable[[Node], Any]) -> Any:
-        """The fake result of a node, computed by `run`. DataDependentError if an operator needs values that have no symbol."""
+        """Return the fake result of a node, computed by `run`. DataDependentError if an operator needs values that have no
+        symbol."""
         counts = self._counts_in(node, real_input)
         self.fakes.of_values = functools.partial(self._result, counts)
         self.fakes.new_size = self._new_size
@@ -53,12 +54,12 @@ class UnknownValues:
         return result
 
     def number(self, node: Node, real_input: Callable[[Node], Any]) -> int | float:
-        """The number that a node computes for the example inputs."""
+        """Return the number that a node computes for the example inputs."""
         self._run_before(node, real_input)
         return self._run(node, real_input)
 
     def _counts_in(self, node: Node, real_input: Callable[[Node], Any]) -> Iterator[list[int]]:
-        """For each data-dependent operator of a node, the numbers that the example's values decide."""
+        """Return for each data-dependent operator of a node the numbers that the example's values decide."""
         self._run_before(node, real_input)
         recorder = _Recorder()
         with recorder:
@@ -87,7 +88,7 @@ class UnknownValues:
         return made
 
     def _new_size(self, least: int, most: int | None) -> SymInt:
-        """A size symbol that a user's fake rule asks for; its hint is set from the real result."""
+        """Return a size symbol that a user's fake rule asks for; its hint is set from the real result."""
         size = self.environment.create_unknown(max(least, 2), least)
         if most is not None:
             self.environment.learn(at_least(as_expr(most), size.expr))
@@ -113,7 +114,7 @@ class UnknownValues:
 
 @contextmanager
 def _restored_thread_state() -> Iterator[None]:
-    """In the block, changes of the thread's state and of the random number generator are undone at the end."""
+    """Context manager: in the block, changes of the thread's state and of the random number generator are undone at the end."""
     before = {name: getattr(state, name) for name in _THREAD_STATE}
     numbers = default_generator.get_state()
     state.modes = [mode for mode in state.modes if isinstance(mode, _Recorder)]
@@ -159,7 +160,7 @@ def _nonzero(environment: ShapeEnv, counts: list[int], self: Tensor) -> Tensor:
 
 
 def _index(environment: ShapeEnv, counts: list[int], self: Tensor, indices: list) -> Tensor:
-    """A mask acts like as many index lists as it has dimensions."""
+    """Return a mask acts like as many index lists as it has dimensions."""
     lists, found = [], iter(counts)
     for index in indices:
         if _is_mask(index):
@@ -233,10 +234,10 @@ check_relation._is_impure = True
 
 
 def message_of(relation: Relation) -> str:
-    """The message for an assumed relation that does not hold at run time."""
+    """Return the message for an assumed relation that does not hold at run time."""
     return f"Runtime assertion failed for expression {relation}: the graph was captured for values that satisfy it"
 
 
 def rounded(number: float) -> int:
-    """`int(number)` as a node of graphs."""
+    """Compute `int(number)` as a node of graphs."""
     return math.trunc(number)

@@ -88,7 +88,7 @@ FindClass = Callable[[str], Type | None]
 
 
 def type_from_tree(tree: Tree, find: FindClass) -> Type:
-    """The type that a tree denotes."""
+    """Return the type that a tree denotes."""
     if isinstance(tree, NoneLiteral):
         return NONE
     if isinstance(tree, StringLiteral):
@@ -100,10 +100,10 @@ def type_from_tree(tree: Tree, find: FindClass) -> Type:
     name = dotted_name(tree)
     if name is None:
         raise ErrorReport(tree.range, "Expression of this kind cannot be used as a type")
-    return _named(name, tree.range, find)
+    return _type_by_name(name, tree.range, find)
 
 
-def _named(name: str, where: SourceRange, find: FindClass) -> Type:
+def _type_by_name(name: str, where: SourceRange, find: FindClass) -> Type:
     if "." not in name and name in NAMED:
         return NAMED[name]
     found = find(name)
@@ -120,7 +120,7 @@ def _named(name: str, where: SourceRange, find: FindClass) -> Type:
 
 
 def dotted_name(tree: Tree) -> str | None:
-    """The text `a.b.c` of a tree of names; None for any other tree."""
+    """Return the text `a.b.c` of a tree of names; None for any other tree."""
     if isinstance(tree, Var):
         return tree.name
     if isinstance(tree, Select):
@@ -138,7 +138,7 @@ def _parse(text: str, where: SourceRange) -> Tree:
 
 
 def broadcast_length(tree: Tree | None) -> int | None:
-    """The length of the list that a single number stands for in an annotation: 2 for `BroadcastingList2[int]`."""
+    """Return the length of the list that a single number stands for in an annotation: 2 for `BroadcastingList2[int]`."""
     if isinstance(tree, Subscript):
         name = (dotted_name(tree.value) or "").rpartition(".")[2]
         if name[:-1] == "BroadcastingList" and name[-1].isdigit():
@@ -191,7 +191,7 @@ def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
 
 
 def type_from_python(annotation: object, find: Callable[[type], Type | None]) -> Type | None:
-    """The type of a Python annotation object; `find` looks up classes. None for an annotation that is no type."""
+    """Return the type of a Python annotation object; `find` looks up classes. None for an annotation that is no type."""
     try:
         if annotation in _OBJECTS:
             return _OBJECTS[annotation]
@@ -225,12 +225,12 @@ def _generic_from_python(origin: object, arguments: tuple, find: Callable) -> Ty
 
 
 def is_named_tuple(kind: object) -> bool:
-    """Whether a class is a NamedTuple or namedtuple."""
+    """Return whether a class is a NamedTuple or namedtuple."""
     return isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields")
 
 
 def named_tuple_type(kind: type, name: str, find: Callable[[type], Type | None]) -> TupleType:
-    """The type of a NamedTuple class; fields without annotation are tensors."""
+    """Return the type of a NamedTuple class; fields without annotation are tensors."""
     is_annotated = any(vars(each).get("__annotations__") for each in kind.__mro__)
     annotations = typing.get_type_hints(kind) if is_annotated else {}
     types_ = []
@@ -247,12 +247,12 @@ def named_tuple_type(kind: type, name: str, find: Callable[[type], Type | None])
 
 
 def is_enum(kind: object) -> bool:
-    """Whether a class is an enumeration."""
+    """Return whether a class is an enumeration."""
     return isinstance(kind, type) and issubclass(kind, enum.Enum)
 
 
 def infer_type(value: object, find: Callable[[type], Type | None]) -> Type | None:
-    """The type of a Python value; None where it has none. Empty containers are inferred to hold tensors."""
+    """Return the type of a Python value; None where it has none. Empty containers are inferred to hold tensors."""
     if isinstance(value, Tensor):
         return TENSOR
     simple = _OBJECTS.get(type(value))
@@ -266,18 +266,18 @@ def infer_type(value: object, find: Callable[[type], Type | None]) -> Type | Non
         parts = [infer_type(item, find) for item in value]
         return None if None in parts else TupleType(tuple(parts))
     if isinstance(value, dict):
-        key = _joined([infer_type(item, find) for item in value]) if value else STRING
-        kind = _joined([infer_type(item, find) for item in value.values()]) if value else TENSOR
+        key = _join_types([infer_type(item, find) for item in value]) if value else STRING
+        kind = _join_types([infer_type(item, find) for item in value.values()]) if value else TENSOR
         return None if key is None or kind is None else DictType(key, kind)
     return find(type(value))
 
 
 def _infer_all(values: list, container: type, find: Callable) -> Type | None:
-    element = _joined([infer_type(item, find) for item in values]) if values else TENSOR
+    element = _join_types([infer_type(item, find) for item in values]) if values else TENSOR
     return None if element is None else container(element)
 
 
-def _joined(kinds: list[Type | None]) -> Type | None:
+def _join_types(kinds: list[Type | None]) -> Type | None:
     if not kinds or None in kinds:
         return None
     first = set(kinds)

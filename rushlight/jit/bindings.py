@@ -36,7 +36,7 @@ _AUTODIFF_THRESHOLD = 5
 
 
 def _optimizes(new_settings: bool | None = None) -> bool:
-    """Whether graphs are optimized. An argument becomes the new setting after the old one was read."""
+    """Return whether graphs are optimized. An argument becomes the new setting after the old one was read."""
     before = modes().optimized
     if new_settings is not None:
         change_modes(optimized=bool(new_settings))
@@ -44,7 +44,7 @@ def _optimizes(new_settings: bool | None = None) -> bool:
 
 
 def _setter(field: str) -> Callable[[bool], bool]:
-    """A function that changes a mode and returns the old one."""
+    """Return a function that changes a mode and returns the old one."""
     return lambda value: getattr(change_modes(**{field: bool(value)}), field)
 
 
@@ -62,7 +62,7 @@ def _no_nvfuser(*_: object) -> None:
 
 
 def _schemas_of(name: str) -> list:
-    """The schemas of all overloads of an operator."""
+    """Return the schemas of all overloads of an operator."""
     return [operator.schema for operator in operators_named(name)]
 
 
@@ -90,7 +90,7 @@ class _Flag:
         return before
 
     def get(self) -> bool:
-        """The current value."""
+        """Return the current value."""
         return self.value
 
 
@@ -125,7 +125,7 @@ FUNCTIONS: dict[str, object] = {
 
 
 def __getattr__(name: str) -> object:
-    """A function by torch's name. AttributeError if it does not exist here."""
+    """Return a function by torch's name. AttributeError if it does not exist here."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     if name.startswith("_jit_") and name in PASSES:

@@ -54,7 +54,7 @@ def interface(kind: type) -> type:
 
 
 def compile_class(kind: type) -> Type | None:
-    """The type of an interface, or of a class with all methods in Python; None for any other class."""
+    """Return the type of an interface, or of a class with all methods in Python; None for any other class."""
     if vars(kind).get(_INTERFACE):
         return _interface(kind, _class_lookup(kind))
     return define_class(kind, _class_lookup(kind)) if _is_compilable(kind) else None
@@ -95,7 +95,7 @@ def _is_compilable(kind: type) -> bool:
 
 
 def _class_lookup(kind: type) -> Lookup:
-    """The name lookup for the methods of a class: the class itself, then the methods' closures."""
+    """Return the name lookup for the methods of a class: the class itself, then the methods' closures."""
     functions = [each for each in map(_function_of, vars(kind).values()) if each is not None]
     closures = [closure_lookup(each) for each in functions]
 
@@ -113,7 +113,7 @@ def _function_of(member: object) -> Callable | None:
 
 
 def define_class(kind: type, lookup: Lookup) -> ClassType:
-    """The type of a class with its methods declared, and `__init__` compiled."""
+    """Return the type of a class with its methods declared, and `__init__` compiled."""
     made = ClassType(qualified_name(kind), python_class=kind)
     remember_type(kind, made)
     resolver = PythonResolver(lookup, compiler)
@@ -155,7 +155,7 @@ def _method(
 
 
 def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
-    """The methods that `dataclass` generates without source: `__init__` and the comparisons."""
+    """Return the methods that `dataclass` generates without source: `__init__` and the comparisons."""
     if not dataclasses.is_dataclass(kind):
         return []
     written = {each.ident.name for each in tree.body}
@@ -171,7 +171,8 @@ def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
             missing = f"raise TypeError('Cannot compare {kind.__name__} with None')"
             decided = _decided_by(operator[0])
             texts[name] = _comparison(kind, name, compared, decided, missing, len(operator) == 2)
-    return [_parsed(text, name, tree.ident.name) for name, text in texts.items() if name not in written and name in vars(kind)]
+    missing_methods = [name for name in texts if name not in written and name in vars(kind)]
+    return [_parse_method(texts[name], name, tree.ident.name) for name in missing_methods]
 
 
 def _initializer(kind: type, fields: tuple) -> str:
@@ -190,19 +191,19 @@ def _annotation(declared: object) -> str:
 
 
 def _different(own: str, theirs: str) -> list[str]:
-    """Statements that return False if two values differ."""
+    """Return statements that return False if two values differ."""
     return [f"if {own} != {theirs}:", "    return False"]
 
 
 def _decided_by(operator: str) -> Callable[[str, str], list[str]]:
-    """Statements that return the result of `<` or `>` for two values that differ."""
+    """Return statements that return the result of `<` or `>` for two values that differ."""
     return lambda own, theirs: [f"if {own} {operator} {theirs}:", "    return True", *_different(own, theirs)]
 
 
 def _comparison(
     kind: type, name: str, fields: list, differs: Callable[[str, str], list[str]], missing: str, otherwise: bool
 ) -> str:
-    """A field-by-field comparison method: `differs` decides by two values, `missing` if one of them is None."""
+    """Return a field-by-field comparison method: `differs` decides by two values, `missing` if one of them is None."""
     lines: list[str] = []
     for field in fields:
         own, theirs = f"self_{field.name}", f"other_{field.name}"
@@ -222,7 +223,7 @@ def _is_optional(declared: object) -> bool:
     return text.startswith("Optional[") or text.endswith("| None")
 
 
-def _parsed(text: str, name: str, self_name: str) -> Def:
+def _parse_method(text: str, name: str, self_name: str) -> Def:
     source = Source(text, f"<{name} of a dataclass>")
     return build_def(SourceContext(source), ast.parse(text).body[0], name, self_name)
 

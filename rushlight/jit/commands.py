@@ -131,7 +131,7 @@ def _print_sizes(module: ScriptModule) -> None:
 
 
 def operators_of(module: ScriptModule) -> tuple[Counter[str], list[str]]:
-    """The number of uses of each operator in a module's methods and everything they call, and the methods that don't
+    """Return the number of uses of each operator in a module's methods and everything they call, and the methods that don't
     compile."""
     counts: Counter[str] = Counter()
     problems = []
@@ -170,7 +170,7 @@ def _count(graph: Graph, counts: Counter[str]) -> list[Function]:
 
 
 def is_supported(name: str) -> bool:
-    """Whether an operator is one of the interpreter's own, or the library has it."""
+    """Return whether an operator is one of the interpreter's own, or the library has it."""
     if name.startswith(_INTERPRETER_OPERATORS):
         return True
     found = operators_named(name)
@@ -194,7 +194,7 @@ def _arguments(options: argparse.Namespace) -> list[object]:
 
 
 def arguments_of(words: Sequence[str]) -> list[object]:
-    """The arguments that words of a command line stand for: files of arrays, JSON, or `float32[2,3]`."""
+    """Return the arguments that words of a command line stand for: files of arrays, JSON, or `float32[2,3]`."""
     return [value for word in words for value in _inputs(word)]
 
 
@@ -209,8 +209,8 @@ def _bench(options: argparse.Namespace) -> None:
 
 
 def _inputs(word: str) -> list[object]:
-    """The arguments that a word describes: the array of an .npy file, the arrays of an .npz file, random numbers of a dtype and
-    size, or a JSON value."""
+    """Return the arguments that a word describes: the array of an .npy file, the arrays of an .npz file, random numbers of a
+    dtype and size, or a JSON value."""
     example = _EXAMPLE.fullmatch(word)
     if example is not None:
         return [example_tensor(example[1], [int(size) for size in example[2].split(",") if size.strip()])]
@@ -226,7 +226,7 @@ def _inputs(word: str) -> list[object]:
 
 
 def _tensors(value: object, name: str) -> dict[str, np.ndarray]:
-    """The tensors in a result, by path: `result`, `result.0`, `result.key`."""
+    """Return the tensors in a result, by path: `result`, `result.0`, `result.key`."""
     if isinstance(value, Tensor):
         return {name: value.detach().numpy()}
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else ()

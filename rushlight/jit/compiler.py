@@ -35,7 +35,7 @@ CLASS_COMPILERS: list[Callable[[type], Type | None]] = []
 
 
 def qualified_name(definition: Callable | type) -> str:
-    """The name of a function or class in graphs and archives: `__torch__.package.f`."""
+    """Return the name of a function or class in graphs and archives: `__torch__.package.f`."""
     if definition in NAMES:
         return NAMES[definition]
     module = definition.__module__ or "__main__"  # code that was executed without a module
@@ -46,7 +46,7 @@ def qualified_name(definition: Callable | type) -> str:
 
 
 def closure_lookup(function: Callable) -> Callable[[str], object]:
-    """The name lookup at a function's definition: its cells, its globals, the built-ins."""
+    """Return the name lookup at a function's definition: its cells, its globals, the built-ins."""
     function = inspect.unwrap(function)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
 
@@ -62,13 +62,13 @@ def closure_lookup(function: Callable) -> Callable[[str], object]:
 
 
 def frame_lookup(frame: types.FrameType | None) -> Callable[[str], object]:
-    """The name lookup in a running frame, which annotations may need in addition to a closure's."""
+    """Return the name lookup in a running frame, which annotations may need in addition to a closure's."""
     scope = {} if frame is None else {**frame.f_globals, **frame.f_locals}
     return scope.get
 
 
 def default_arguments(function: Callable) -> dict[str, object]:
-    """The defaults of a function's parameters by name."""
+    """Return the defaults of a function's parameters by name."""
     parameters = inspect.signature(function).parameters.values()
     return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
 
@@ -77,7 +77,7 @@ class PythonCompiler:
     """Compiles Python functions and classes on demand."""
 
     def function(self, function: Callable, where: SourceRange | None = None) -> Sequence[Function]:
-        """The compiled function of a Python one. ErrorReport where it has no source."""
+        """Return the compiled function of a Python one. ErrorReport where it has no source."""
         with _lock:
             found = _functions.get(function)
             if found is None:
@@ -87,7 +87,7 @@ class PythonCompiler:
     def compile_overloads(
         self, function: Callable, lookup: Callable[[str], object], where: SourceRange | None = None
     ) -> list[Function]:
-        """One function per declared signature of a Python function, or one with its own signature."""
+        """Return one function per declared signature of a Python function, or one with its own signature."""
         declared = overloads_of(function)
         if not declared:
             return [self.compile_function(function, lookup, where)]
@@ -117,7 +117,7 @@ class PythonCompiler:
     def define(
         self, definition: Def, name: str, resolver: PythonResolver, defaults: dict[str, object], owner: ClassType | None = None
     ) -> Function:
-        """A function from a tree. With a declared return type its schema is known before its body is compiled."""
+        """Return a function from a tree. With a declared return type its schema is known before its body is compiled."""
         schema = signature(definition.decl, name, resolver.type, defaults, owner)
 
         def emit(function: Function) -> None:
@@ -132,12 +132,12 @@ class PythonCompiler:
         return made
 
     def declared_return(self, function: Callable) -> Type:
-        """The return type from a Python function's annotation; a tensor if it has none."""
+        """Return the return type from a Python function's annotation; a tensor if it has none."""
         declared = inspect.signature(function, eval_str=True).return_annotation
         return type_from_python(declared, self.class_type) or TENSOR
 
     def class_type(self, kind: type) -> Type | None:
-        """The type of a class; None if it can't be one."""
+        """Return the type of a class; None if it can't be one."""
         with _lock:
             found = _types.get(kind)
             if found is None:
@@ -147,7 +147,7 @@ class PythonCompiler:
             return found
 
     def known_type(self, kind: type) -> Type | None:
-        """The type of a class that was compiled before; else None."""
+        """Return the type of a class that was compiled before; else None."""
         with _lock:
             return _types.get(kind)
 

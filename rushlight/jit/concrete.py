@@ -27,7 +27,7 @@ class ConcreteModule:
 
     @property
     def is_iterable(self) -> bool:
-        """Whether a loop over it iterates over its submodules."""
+        """Return whether a loop over it iterates over its submodules."""
         return issubclass(self.python_class, _iterables())
 
 
@@ -37,5 +37,5 @@ def _iterables() -> tuple[type, ...]:
 
 
 def concrete_of_type(kind: ClassType, submodules: dict[str, ConcreteModule], python_class: type = Module) -> ConcreteModule:
-    """The concrete type of a traced or loaded module, which its type determines completely."""
+    """Return the concrete type of a traced or loaded module, which its type determines completely."""
     return ConcreteModule(python_class, kind, submodules, dict(kind.constants))

@@ -39,7 +39,7 @@ ENUM_TYPES: dict[type, Type] = {}
 
 
 def simplified(value: object) -> object:
-    """A Python value in a graph's form: numbers for dtypes, layouts and memory formats."""
+    """Return a Python value in a graph's form: numbers for dtypes, layouts and memory formats."""
     if isinstance(value, dtype):
         return dtype_number(value)
     if isinstance(value, layout):
@@ -58,12 +58,12 @@ def as_number_tensor(value: Tensor) -> Tensor:
 
 
 def is_number(value: object) -> bool:
-    """Whether a constant is a tensor that represents a Python number."""
+    """Return whether a constant is a tensor that represents a Python number."""
     return isinstance(value, Tensor) and getattr(value, "is_python_number", False)
 
 
 def constant_type(value: object) -> Type | None:
-    """The type of a constant; None for a value that can't be a constant."""
+    """Return the type of a constant; None for a value that can't be a constant."""
     found = _SIMPLE.get(type(value))
     if found is not None:
         return found
@@ -100,5 +100,5 @@ def insert_constant(graph: Graph, value: object, where: SourceRange | None = Non
 
 
 def constant_value(value: Value) -> object:
-    """The value of a constant; NotImplemented for a value that is not constant."""
+    """Return the value of a constant; NotImplemented for a value that is not constant."""
     return value.node.attributes.get("value") if value.node.kind == "prim::Constant" else NotImplemented

@@ -37,20 +37,20 @@ def _mark(function: Callable, mark: str) -> Callable:
 
 
 def mark_of(function: object) -> str | None:
-    """ "export", "ignore", "unused" or None."""
+    """Return the mark that a decorator left on a function: "export", "ignore" or "unused"; None without a mark."""
     return getattr(function, _MARK, None)
 
 
 def is_ignored(function: object) -> bool:
-    """Whether a function is left to Python."""
+    """Return whether a function is left to Python."""
     return mark_of(function) == "ignore"
 
 
 def is_unused(function: object) -> bool:
-    """Whether a function raises in scripted code."""
+    """Return whether a function raises in scripted code."""
     return mark_of(function) == "unused"
 
 
 def is_exported(function: object) -> bool:
-    """Whether a method is compiled although nothing calls it."""
+    """Return whether a method is compiled although nothing calls it."""
     return mark_of(function) == "export"

@@ -26,12 +26,12 @@ _DTYPES: dict[str, dtype] = {each.name: each for each in (*ALL, *QUANTIZED_TYPES
 
 
 def dtype_number(kind: dtype) -> int:
-    """The number of a dtype."""
+    """Return the number of a dtype."""
     return SCALAR_TYPES.index(kind.name)
 
 
 def dtype_of_number(number: int | dtype) -> dtype:
-    """The dtype of a number; RuntimeError for one that the library does not have."""
+    """Return the dtype of a number; RuntimeError for one that the library does not have."""
     if isinstance(number, dtype):
         return number
     name = SCALAR_TYPES[number] if 0 <= number < len(SCALAR_TYPES) else None
@@ -41,12 +41,12 @@ def dtype_of_number(number: int | dtype) -> dtype:
 
 
 def layout_of_number(number: int | layout) -> layout:
-    """The layout of a number; RuntimeError for one that the library does not have."""
+    """Return the layout of a number; RuntimeError for one that the library does not have."""
     return number if isinstance(number, layout) else _of(LAYOUTS, number, "layout")
 
 
 def memory_format_of_number(number: int | memory_format) -> memory_format:
-    """The memory format of a number; RuntimeError for an unknown one."""
+    """Return the memory format of a number; RuntimeError for an unknown one."""
     return number if isinstance(number, memory_format) else _of(MEMORY_FORMATS, number, "memory format")
 
 

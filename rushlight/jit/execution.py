@@ -27,25 +27,26 @@ _FUSERS: dict[str, dict[str, bool]] = {
 
 
 def get_profiling_executor() -> bool:
-    """Whether functions are profiled from now on."""
+    """Return whether functions are profiled from now on."""
     return modes().profiling
 
 
 def get_num_profiled_runs() -> int:
-    """The number of profiled runs before a function is specialized."""
+    """Return the number of profiled runs before a function is specialized."""
     return modes().profiled_runs
 
 
 def last_graph() -> Graph | None:
-    """The optimized graph that this thread ran last; None before the first run."""
+    """Return the optimized graph that this thread ran last; None before the first run."""
     found = last_executed_optimized_graph()
     return None if found is None else Graph(found)
 
 
 @contextmanager
 def fuser(name: str) -> Iterator[None]:
-    """A context in which one of the fusers is active: "fuser0" (guards that bail out of graphs), "fuser1" and "fuser3" (groups
-    behind checks, in the profiling executor), or none ("fuser2", which was nvFuser, and "none"): then no native code is made.
+    """Return a context manager in which one of the fusers is active: "fuser0" (guards that bail out of graphs), "fuser1"
+    and "fuser3" (groups behind checks, in the profiling executor), or none ("fuser2", which was nvFuser, and "none"): then
+    no native code is made.
 
     Exception for another name.
     """
@@ -89,7 +90,7 @@ def enable_onednn_fusion(enabled: bool) -> None:
 
 
 def onednn_fusion_enabled() -> bool:
-    """Whether oneDNN's fusion is enabled."""
+    """Return whether oneDNN's fusion is enabled."""
     return modes().onednn
 
 

@@ -11,8 +11,8 @@ from rushlight.jit.passes.inline import inline
 
 
 def export_opnames(m: ScriptModule) -> list[str]:
-    """The operators of all methods of a scripted module and its submodules, and of everything they call: each once with its
-    overload ("aten::add.Tensor"), in order."""
+    """Return the operators of all methods of a scripted module and its submodules, and of everything they call: each once with
+    its overload ("aten::add.Tensor"), in order."""
     names: set[str] = set()
     for module in m.modules():
         if isinstance(module, ScriptModule):

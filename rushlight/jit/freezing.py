@@ -31,8 +31,8 @@ from rushlight.nn import Module
 
 
 def freeze(mod: ScriptModule, preserved_attrs: Sequence[str] | None = None, optimize_numerics: bool = True) -> ScriptModule:
-    """A copy of a scripted module whose parameters and attributes are constants. It is for evaluation: RuntimeError for a
-    module in training mode, unless `training` is preserved.
+    """Return a copy of a scripted module whose parameters and attributes are constants. It is for evaluation: RuntimeError for
+    a module in training mode, unless `training` is preserved.
 
     `preserved_attrs` names attributes, dotted inside submodules, and methods that the copy keeps. `optimize_numerics` also
     folds batch norms and arithmetic into the layers before them, which changes results by rounding.
@@ -53,7 +53,7 @@ def freeze(mod: ScriptModule, preserved_attrs: Sequence[str] | None = None, opti
     attributes = [name for name in kept if name not in methods]
     for name in attributes:
         _check_exists(mod, name)
-    made = _frozen(mod, methods, attributes)
+    made = _freeze(mod, methods, attributes)
     if optimize_numerics:
         run_frozen_optimizations(made, True, [name for name in methods if name != "forward"])
     return made
@@ -67,22 +67,23 @@ def _check_exists(mod: ScriptModule, name: str) -> None:
         owner = getattr(owner, step)
 
 
-def _frozen(mod: ScriptModule, methods: Sequence[str], attributes: Sequence[str]) -> ScriptModule:
+def _freeze(mod: ScriptModule, methods: Sequence[str], attributes: Sequence[str]) -> ScriptModule:
     own = mod._c
     graphs: dict[str, Graph] = {}
     for name in methods:
         graph = own.type.find_method(name).graph.copy()
         inline(graph)
         graphs[name] = graph
-    kept = [*attributes, *(found for graph in graphs.values() for found in _assigned(graph))]
+    kept = [*attributes, *(found for graph in graphs.values() for found in _assigned_paths(graph))]
     for graph in graphs.values():
         freeze_graph(graph, own, kept)
-    needed = {name.partition(".")[0] for name in attributes} | {found for graph in graphs.values() for found in _read(graph)}
+    needed = {name.partition(".")[0] for name in attributes}
+    needed |= {found for graph in graphs.values() for found in _used_attributes(graph)}
     return _module_of(mod, graphs, [name for name in own.type.attributes if name in needed | {"training"}])
 
 
-def _assigned(graph: Graph) -> list[str]:
-    """The attributes that a method assigns, as dotted paths from the module."""
+def _assigned_paths(graph: Graph) -> list[str]:
+    """Return the attributes that a method assigns, as dotted paths from the module."""
     paths = {graph.inputs[0]: ""}
     found = []
     for node in graph.all_nodes():
@@ -93,8 +94,8 @@ def _assigned(graph: Graph) -> list[str]:
     return found
 
 
-def _read(graph: Graph) -> list[str]:
-    """The module's own attributes that a method reads or assigns."""
+def _used_attributes(graph: Graph) -> list[str]:
+    """Return the module's own attributes that a method reads or assigns."""
     uses = [use for use in graph.inputs[0].uses if use.user.kind in ("prim::GetAttr", "prim::SetAttr") and use.offset == 0]
     return [use.user["name"] for use in uses]
 
@@ -158,8 +159,8 @@ def remove_dropout_in_evaluation(graph: Graph) -> None:
 
 
 def optimize_for_inference(mod: ScriptModule, other_methods: Sequence[str] | None = None) -> ScriptModule:
-    """A frozen module, optimised further: activations work in place where nothing can observe it. A module that is not frozen
-    yet is frozen first."""
+    """Return a frozen module, optimised further: activations work in place where nothing can observe it. A module that is not
+    frozen yet is frozen first."""
     made = mod
     if any(attribute.is_parameter or attribute.is_buffer for attribute in mod._c.type.attributes.values()) or mod._modules:
         made = freeze(mod.eval(), list(other_methods or ()))

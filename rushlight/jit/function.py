@@ -46,7 +46,7 @@ class Function:
 
     @property
     def short_name(self) -> str:
-        """The name without its qualification."""
+        """Return the name without its qualification."""
         return self.name.rpartition(".")[2]
 
     def ensure_defined(self) -> None:
@@ -78,18 +78,18 @@ class Function:
 
     @property
     def graph(self) -> Graph:
-        """Its body, as emitted: calls of other functions are calls."""
+        """Return its body, as emitted: calls of other functions are calls."""
         self.ensure_defined()
         return self._graph
 
     def prepared_graph(self) -> Graph:
-        """A new graph for an executor: calls are inlined, and nothing is assumed about the arguments."""
+        """Return a new graph for an executor: calls are inlined, and nothing is assumed about the arguments."""
         with making_objects_that_stay():
             return preparation.prepared(self.graph)
 
     @property
     def schema(self) -> FunctionSchema:
-        """Its signature."""
+        """Return its signature."""
         if self.schema_ is None:
             self.ensure_defined()
         return self.schema_
@@ -99,7 +99,7 @@ class Function:
 
 
 def schema_of_graph(name: str, graph: Graph) -> FunctionSchema:
-    """A signature from a graph's inputs and outputs."""
+    """Return a signature from a graph's inputs and outputs."""
     arguments = tuple(Argument(value.debug_name, unshaped(value.type)) for value in graph.inputs)
     returns = tuple(Argument("", unshaped(value.type)) for value in graph.outputs)
     return FunctionSchema(name, "", arguments, returns)

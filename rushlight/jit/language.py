@@ -14,12 +14,12 @@ from rushlight.jit.runtime.type_checks import is_instance
 
 
 def annotate(the_type: object, the_value: object) -> object:
-    """Returns the value; scripted code assumes that it has the type, for instance `annotate(List[int], [])`."""
+    """Return the value; scripted code assumes that it has the type, for instance `annotate(List[int], [])`."""
     return the_value
 
 
 def is_scripting() -> bool:
-    """False in eager; True in scripted code, where a condition on it selects the compiled branch."""
+    """Return False in eager; True in scripted code, where a condition on it selects the compiled branch."""
     return False
 
 
@@ -37,7 +37,7 @@ def wait(future: Future) -> object:
 
 
 def jit_isinstance(obj: object, target_type: object) -> bool:
-    """Whether an object has a type, also a container's with its element type: `isinstance(x, List[int])`.
+    """Return whether an object has a type, also a container's with its element type: `isinstance(x, List[int])`.
 
     RuntimeError for anything but a TorchScript type, such as a container without an element type.
     """
@@ -60,7 +60,7 @@ def _type_of(annotation: object) -> object:
 
 
 def _unwrap_optional(x: object) -> object:
-    """The value, which must not be None. AssertionError if it is."""
+    """Return the value, which must not be None. AssertionError if it is."""
     if x is None:
         raise AssertionError("Unwrapping null optional")
     return x

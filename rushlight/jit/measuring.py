@@ -27,15 +27,16 @@ _AFTER = "RUSHLIGHT_JIT_NATIVE_AFTER"
 
 
 def method_of(module: ScriptModule, name: str) -> Callable:
-    """A method by its name. RuntimeError lists the existing ones."""
+    """Return a method by its name. RuntimeError lists the existing ones."""
     if module._c.type.find_method(name) is None:
         raise RuntimeError(f"there is no method '{name}'; the module has {', '.join(module._c.type.methods) or 'none'}")
     return module if name == "forward" else module._method(name)
 
 
 def example_tensor(name: str, size: Sequence[int]) -> Tensor:
-    """Random numbers of a dtype and size: normal for floats, 0 and 1 for ints, which are valid indices of any table. ValueError
-    for unknown dtypes."""
+    """Return random numbers of a dtype and size: normal for floats, 0 and 1 for ints, which are valid indices of any table.
+    ValueError for unknown dtypes.
+    """
     kind = getattr(dtypes, "bool_" if name == "bool" else name, None)
     if not isinstance(kind, dtype):
         raise ValueError(f"'{name}' is no dtype, such as float32 or int64")
@@ -45,7 +46,9 @@ def example_tensor(name: str, size: Sequence[int]) -> Tensor:
 
 
 def native_report(module: ScriptModule, name: str, arguments: Sequence[object]) -> list[str]:
-    """How a compiled method runs: a line for each part, with its time, its first source line, and why it is not native."""
+    """Return how a compiled method runs: a line for each part, with its time, its first source line, and why it is not
+    native.
+    """
     method, function = method_of(module, name), module._c.type.find_method(name)
     function.ensure_defined()
     executor = executor_of(function)
@@ -103,7 +106,7 @@ def _shape(native: Native) -> list[tuple]:
 
 
 def timing_report(module: ScriptModule, name: str, arguments: Sequence[object], loaded: float, seconds: float) -> list[str]:
-    """Times of loading, the first call, and the median of later ones."""
+    """Return times of loading, the first call, and the median of later ones."""
     method = method_of(module, name)
     with no_grad():
         first, *_ = _calls(method, arguments, 0, 1)
@@ -118,7 +121,7 @@ def timing_report(module: ScriptModule, name: str, arguments: Sequence[object], 
 
 
 def _calls(method: Callable, arguments: Sequence[object], seconds: float, most: int) -> Iterator[float]:
-    """The times of calls: at least one, until the time is up or there are enough."""
+    """Yield the times of calls: at least one, until the time is up or there are enough."""
     begin = time.perf_counter()
     for count in range(most):
         start = time.perf_counter()

@@ -43,7 +43,7 @@ class ModuleSlots(ModuleSlotsBase, MutableMapping):
     __slots__ = ()
 
     def entry(self, name: str) -> tuple[dict, str, object]:
-        """The location of an attribute: the module's dict, its name there, and the kind of its content (a module for a
+        """Return the location of an attribute: the module's dict, its name there, and the kind of its content (a module for a
         submodule)."""
         module = self._module
         tables = (module._parameters, module._buffers, module._modules, module.__dict__)
@@ -91,7 +91,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
 
     @classmethod
     def _of(cls, concrete: ConcreteModule) -> ScriptModule:
-        """A module of a type, still without parameters, buffers and submodules."""
+        """Return a module of a type, still without parameters, buffers and submodules."""
         made = RecursiveScriptModule.__new__(RecursiveScriptModule)
         Module.__init__(made)
         made._become(concrete)
@@ -106,7 +106,8 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         object.__setattr__(self, "original_name", concrete.type.short_name)
 
     def __deepcopy__(self, memo: dict[int, object]) -> ScriptModule:
-        """A module of the same type, whose code it shares, with copies of parameters, buffers, attributes and submodules."""
+        """Return a module of the same type, whose code it shares, with copies of parameters, buffers, attributes and
+        submodules."""
         made = memo[id(self)] = type(self).__new__(type(self))
         Module.__init__(made)
         made._become(self._concrete)
@@ -147,26 +148,26 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
 
     @property
     def code(self) -> str:
-        """`forward` as TorchScript's Python."""
+        """Return `forward` as TorchScript's Python."""
         return self._method("forward").code
 
     @property
     def code_with_constants(self) -> tuple[str, object]:
-        """`forward` as TorchScript's Python, and the constants that it refers to."""
+        """Return `forward` as TorchScript's Python, and the constants that it refers to."""
         return self._method("forward").code_with_constants
 
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
-        """The optimised graph of `forward` for such arguments."""
+        """Return the optimised graph of `forward` for such arguments."""
         return self._method("forward").graph_for(*args, **kwargs)
 
     @property
     def graph(self) -> Graph:
-        """The graph of `forward`."""
+        """Return the graph of `forward`."""
         return self._method("forward").graph
 
     @property
     def inlined_graph(self) -> Graph:
-        """The graph of `forward` with all calls inlined."""
+        """Return the graph of `forward` with all calls inlined."""
         return self._method("forward").inlined_graph
 
     def _method(self, name: str) -> ScriptMethod:
@@ -199,7 +200,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         return self._method("forward")(*args, **kwargs)
 
     def extra_repr(self) -> str:
-        """The name of the class that was scripted."""
+        """Return the name of the class that was scripted."""
         return f"original_name={self.original_name}"
 
 
@@ -248,7 +249,7 @@ def _compile_exported(module: Module, made: ScriptModule) -> None:
 
 
 def exported_methods(kind: type) -> list[str]:
-    """The methods that are compiled at once: `forward`, unless it is left to Python, and those marked with `export`."""
+    """Return the methods that are compiled at once: `forward`, unless it is left to Python, and those marked with `export`."""
     names = [name for name, each in inspect.getmembers_static(kind, inspect.isfunction) if is_exported(each)]
     forward = getattr(kind, "forward", None)
     is_own = forward is not None and not getattr(forward, "_is_unimplemented", False) and not is_ignored(forward)

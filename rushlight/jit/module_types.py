@@ -36,7 +36,7 @@ _names: set[str] = set()
 
 
 def concrete_module(module: Module) -> ConcreteModule:
-    """The concrete type of a module; modules that look the same to the compiler share one."""
+    """Return the concrete type of a module; modules that look the same to the compiler share one."""
     with _lock:
         scripted = module.__dict__.get("_concrete")
         if scripted is not None:
@@ -75,7 +75,7 @@ def _frozen(value: object) -> object:
 
 
 def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
-    """A module's attributes with their types, its constants, its functions, and the attributes without a type, with the
+    """Return a module's attributes with their types, its constants, its functions, and the attributes without a type, with the
     reasons."""
     annotations = _annotations(type(module))
     constant_names = set(getattr(module, "__constants__", ()))
@@ -85,9 +85,9 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
     functions: dict[str, Callable] = {}
     failed: dict[str, str] = {}
     for name, value in module._parameters.items():
-        attributes[name] = (_annotated(annotations, name) or (TENSOR if value is not None else NONE), "parameter")
+        attributes[name] = (_annotated_type(annotations, name) or (TENSOR if value is not None else NONE), "parameter")
     for name, value in module._buffers.items():
-        attributes[name] = (_annotated(annotations, name) or (TENSOR if value is not None else NONE), "buffer")
+        attributes[name] = (_annotated_type(annotations, name) or (TENSOR if value is not None else NONE), "buffer")
     for name, value in _plain_attributes(module):
         if isinstance(value, Attribute):
             attributes[name] = (type_from_python(value.type, compiler.class_type), "attribute")
@@ -95,7 +95,7 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
         if name in constant_names or (has_constants(type(module)) and _is_plain(value)):
             constants[name] = simplified(value) if not isinstance(value, list | tuple) else value
             continue
-        kind = _annotated(annotations, name) or _infer(value)
+        kind = _annotated_type(annotations, name) or _infer(value)
         if kind is not None:
             attributes[name] = (kind, "attribute")
         elif inspect.isroutine(value) or hasattr(value, "_rushlight_functions"):
@@ -123,7 +123,7 @@ def _annotations(kind: type) -> dict[str, object]:
         return {}
 
 
-def _annotated(annotations: dict, name: str) -> Type | None:
+def _annotated_type(annotations: dict, name: str) -> Type | None:
     if name not in annotations:
         return None
     try:
@@ -160,7 +160,7 @@ def _make(module: Module, attributes: dict, constants: dict, functions: dict, fa
         kind.add_attribute(name, declared, flag == "parameter", flag == "buffer")
     annotations = _annotations(type(module))
     for name, child in submodules.items():
-        declared = _annotated(annotations, name)
+        declared = _annotated_type(annotations, name)
         kind.add_attribute(name, declared if isinstance(declared, InterfaceType) else child.type)
     kind.constants.update({name: value for name, value in constants.items() if constant_type(value) is not None})
     kind.unresolved.update(failed)
@@ -184,7 +184,7 @@ def _add_hook(concrete: ConcreteModule, hook: Callable) -> str:
 
 
 def unique_name(name: str) -> str:
-    """The name, mangled if another type already has it."""
+    """Return the name, mangled if another type already has it."""
     if name not in _names:
         _names.add(name)
         return name
@@ -193,7 +193,7 @@ def unique_name(name: str) -> str:
 
 
 def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:
-    """A method of a module, compiled on demand; None if there is none."""
+    """Return a method of a module, compiled on demand; None if there is none."""
     with _lock:
         kind = concrete.type
         if name in kind.methods:
@@ -206,7 +206,7 @@ def _compile_method(concrete: ConcreteModule, name: str) -> Function | None:
 
 
 def _define_named(concrete: ConcreteModule, name: str) -> tuple[Function | None, bool]:
-    """The method called `name`, and whether it is static. `name__1` is the second declared signature of `name`."""
+    """Return the method called `name`, and whether it is static. `name__1` is the second declared signature of `name`."""
     method, is_static = method_of(concrete.python_class, name)
     if method is not None:
         return _define_method(concrete, method, name, is_static), is_static
@@ -223,7 +223,7 @@ def _define_named(concrete: ConcreteModule, name: str) -> tuple[Function | None,
 
 
 def method_of(kind: type, name: str) -> tuple[Callable | None, bool]:
-    """The Python function to compile as a method of a class, and whether it is static; None if it is not compiled."""
+    """Return the Python function to compile as a method of a class, and whether it is static; None if it is not compiled."""
     method = script_methods(kind).get(name)
     if method is None:
         method = inspect.getattr_static(kind, name, None)
@@ -235,7 +235,7 @@ def method_of(kind: type, name: str) -> tuple[Callable | None, bool]:
 
 
 def property_of(concrete: ConcreteModule, name: str) -> tuple[Function, Function | None]:
-    """The getter and setter of a property, compiled on demand."""
+    """Return the getter and setter of a property, compiled on demand."""
     with _lock:
         found = concrete.type.properties.get(name)
         if found is None:

@@ -37,13 +37,13 @@ def _key(function: Callable) -> tuple[str, str]:
 
 
 def overloads_of(function: Callable) -> list[Callable]:
-    """The declared signatures of a function, in order; empty where it has none."""
+    """Return the declared signatures of a function, in order; empty where it has none."""
     with _lock:
         return list(_declared.get(_key(function), ())) if hasattr(function, "__qualname__") else []
 
 
 def overloaded_definition(declared: Callable, implementation: Def, self_name: str | None = None) -> Def:
-    """The implementation with the signature of a declaration; omitted parameters keep their own.
+    """Return the implementation with the signature of a declaration; omitted parameters keep their own.
 
     RuntimeError where parameter names differ, and where an omitted one has no annotation.
     """
@@ -69,7 +69,7 @@ def overloaded_definition(declared: Callable, implementation: Def, self_name: st
 
 
 def check_defaults(declared: Callable, implementation: Callable) -> None:
-    """RuntimeError where a declaration gives another default than the implementation, whose defaults apply."""
+    """Raise RuntimeError where a declaration gives another default than the implementation, whose defaults apply."""
     theirs = {name: each.default for name, each in inspect.signature(implementation).parameters.items()}
     for name, each in inspect.signature(declared).parameters.items():
         own = theirs.get(name, each.empty)
@@ -81,7 +81,7 @@ def check_defaults(declared: Callable, implementation: Callable) -> None:
 
 
 def _check_body(function: Callable) -> None:
-    """RuntimeError for a declaration with code: its body must be `pass` or `...`."""
+    """Raise RuntimeError for a declaration with code: its body must be `pass` or `...`."""
     for each in dis.get_instructions(function):
         is_code = each.opname not in _NO_CODE or (each.opname in ("LOAD_CONST", "RETURN_CONST") and each.argval is not None)
         if is_code:

@@ -18,5 +18,5 @@ class Savable:
         saving.save(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files: dict | None = None) -> bytes:
-        """The bytes of an archive."""
+        """Return the bytes of an archive."""
         return saving.save_to_buffer(self, _extra_files)

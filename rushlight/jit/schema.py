@@ -51,12 +51,12 @@ class Argument:
 
     @property
     def has_default(self) -> bool:
-        """Whether it may be omitted."""
+        """Return whether it may be omitted."""
         return self.default is not NO_DEFAULT
 
     @property
     def is_write(self) -> bool:
-        """Whether it is written to."""
+        """Return whether it is written to."""
         return "!" in self.alias
 
     def __str__(self) -> str:
@@ -93,22 +93,22 @@ class FunctionSchema:
 
     @property
     def return_type(self) -> Type:
-        """The result's type: a tuple for several results, None for none."""
+        """Return the result's type: a tuple for several results, None for none."""
         if len(self.returns) == 1:
             return self.returns[0].type
         return TupleType(tuple(result.type for result in self.returns)) if self.returns else NONE
 
     @property
     def is_mutable(self) -> bool:
-        """Whether an argument is written to."""
+        """Return whether an argument is written to."""
         return any(argument.is_write for argument in self.arguments)
 
     def with_returns(self, kind: Type) -> FunctionSchema:
-        """The schema with another return type."""
+        """Return the schema with another return type."""
         return replace(self, returns=(Argument("", kind),), positions={})
 
     def without_self(self) -> FunctionSchema:
-        """The schema from the view of a method's callers."""
+        """Return the schema from the view of a method's callers."""
         return replace(self, arguments=self.arguments[1:], positions={})
 
     def __str__(self) -> str:
@@ -214,7 +214,7 @@ def _parse_returns(tokens: Tokens, resolve: Callable) -> tuple[tuple[Argument, .
 
 
 def _is_return_list(tokens: Tokens) -> bool:
-    """Whether the bracket here begins a list of results, instead of a tuple type that is optional or in a list."""
+    """Return whether the bracket here begins a list of results, instead of a tuple type that is optional or in a list."""
     if tokens.token != "(":
         return False
     depth = 0
@@ -239,7 +239,7 @@ _BASES = {"ScalarType": INT, "Layout": INT, "MemoryFormat": INT, "Device": DEVIC
 
 
 def from_aten(op_schema: aten.FunctionSchema, namespace: str) -> FunctionSchema:
-    """A dispatcher's schema with the jit's types: dtypes, layouts and memory formats are ints there."""
+    """Return a dispatcher's schema with the jit's types: dtypes, layouts and memory formats are ints there."""
     return FunctionSchema(
         f"{namespace}::{op_schema.name}",
         op_schema.overload,
@@ -258,7 +258,7 @@ def _argument_from_aten(argument: aten.Argument) -> Argument:
 
 
 def type_from_aten(kind: aten.Type) -> Type:
-    """The jit's type for a dispatcher's."""
+    """Return the jit's type for a dispatcher's."""
     made = _BASES.get(kind.base)
     if made is None:
         made = parse_type(Tokens(kind.base))

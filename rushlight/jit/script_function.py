@@ -41,49 +41,49 @@ class ScriptFunction(Savable):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return its name."""
         return self._function.short_name
 
     @property
     def qualified_name(self) -> str:
-        """Its name with its module, `__torch__.f`."""
+        """Return its name with its module, `__torch__.f`."""
         return self._function.name
 
     @property
     def graph(self) -> Graph:
-        """Its graph, with calls."""
+        """Return its graph, with calls."""
         return graph_api.Graph(self._function.graph)
 
     @property
     def inlined_graph(self) -> Graph:
-        """Its graph with all calls inlined."""
+        """Return its graph with all calls inlined."""
         graph = self._function.graph.copy()
         inlining.inline(graph)
         return graph_api.Graph(graph)
 
     @property
     def schema(self) -> FunctionSchema:
-        """Its signature."""
+        """Return its signature."""
         return self._function.schema
 
     @property
     def code(self) -> str:
-        """Its graph as TorchScript's Python."""
+        """Return its graph as TorchScript's Python."""
         return class_printer.code_of(self._function)[0]
 
     @property
     def code_with_constants(self) -> tuple[str, ConstantMap]:
-        """Its graph as TorchScript's Python, and the constants that the code refers to, such as `constants.c0`."""
+        """Return its graph as TorchScript's Python, and the constants that the code refers to, such as `constants.c0`."""
         text, constants = class_printer.code_of(self._function)
         return text, class_printer.ConstantMap(constants)
 
     def graph_for(self, *args: object, **kwargs: object) -> Graph:
-        """The optimised graph that runs for such arguments."""
+        """Return the optimised graph that runs for such arguments."""
         self(*args, **kwargs)
         return graph_api.Graph(executor_of(self._function).current_plan().graph)
 
     def get_debug_state(self) -> ExecutorState:
-        """The executor's state."""
+        """Return the executor's state."""
         return execution.ExecutorState(executor_of(self._function))
 
     def __call__(self, *args: object, **kwargs: object) -> object:
@@ -122,7 +122,7 @@ class Binding:
         self._forms = None if None in forms or any(argument.kwarg_only for argument in arguments) else forms
 
     def bind(self, args: tuple, kwargs: dict[str, object]) -> list:
-        """Python's arguments in the schema's order, converted; CannotBind names the one that does not fit."""
+        """Return Python's arguments in the schema's order, converted; CannotBind names the one that does not fit."""
         if not kwargs and self._forms is not None:
             bound = machine_bind_exactly(self._forms, args)
             if bound is not None:
@@ -131,7 +131,7 @@ class Binding:
 
 
 def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:
-    """Python's arguments in a schema's order, converted; CannotBind names the one that does not fit."""
+    """Return Python's arguments in a schema's order, converted; CannotBind names the one that does not fit."""
     arguments = schema.arguments
     if not kwargs and len(args) == len(arguments) and not (arguments and arguments[-1].kwarg_only):
         try:

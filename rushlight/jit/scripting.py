@@ -95,5 +95,5 @@ class CompilationUnit:
         return ScriptFunction(found)
 
     def get_functions(self) -> list[ScriptFunction]:
-        """All functions that it defines."""
+        """Return all functions that it defines."""
         return [ScriptFunction(each) for each in self._defined.values()]

@@ -6,12 +6,12 @@ import os
 
 
 def is_enabled() -> bool:
-    """Whether `script` and `trace` compile: not with RUSHLIGHT_JIT=0 or PYTORCH_JIT=0."""
+    """Return whether `script` and `trace` compile: not with RUSHLIGHT_JIT=0 or PYTORCH_JIT=0."""
     return "0" not in (os.environ.get("RUSHLIGHT_JIT"), os.environ.get("PYTORCH_JIT"))
 
 
 def native_seconds() -> float:
-    """The total interpreter time for one kind of arguments after which native code is compiled for it.
+    """Return the total interpreter time for one kind of arguments after which native code is compiled for it.
 
     RUSHLIGHT_JIT_NATIVE_AFTER sets it in seconds; RUSHLIGHT_JIT_NATIVE=0 disables native code.
     """

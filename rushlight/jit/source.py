@@ -28,7 +28,7 @@ class Source:
         object.__setattr__(self, "line_starts", tuple(starts))
 
     def line_of(self, offset: int) -> int:
-        """The line, from 0 and within this text, of an offset."""
+        """Return the line, from 0 and within this text, of an offset."""
         low, high = 0, len(self.line_starts)
         while high - low > 1:
             middle = (low + high) // 2
@@ -36,17 +36,17 @@ class Source:
         return low
 
     def line(self, number: int) -> str:
-        """The text of one line, without its end."""
+        """Return the text of one line, without its end."""
         start = self.line_starts[number]
         end = self.line_starts[number + 1] - 1 if number + 1 < len(self.line_starts) else len(self.text)
         return self.text[start:end]
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line (from 1) and a column (from 0, in characters) of the text."""
+        """Return the offset of a line (from 1) and a column (from 0, in characters) of the text."""
         return self.line_starts[line - 1] + column
 
     def make_range(self, line: int, start: int, end: int) -> SourceRange:
-        """The range between two columns of a line, which counts from 1."""
+        """Return the range between two columns of a line, which counts from 1."""
         return SourceRange(self, self.offset(line, start), self.offset(line, end))
 
 
@@ -60,16 +60,17 @@ class SourceRange:
 
     @property
     def text(self) -> str:
-        """The characters themselves."""
+        """Return the characters themselves."""
         return self.source.text[self.start : self.end]
 
     @property
     def original(self) -> SourceRange | None:
-        """The range of the user's source behind this range of an archive's code, if known."""
+        """Return the range of the user's source behind this range of an archive's code, if known."""
         return None if self.source.origin is None else self.source.origin(self.start)
 
     def file_line_column(self) -> tuple[str, int, int] | None:
-        """(file, line from 1, column from 0) of the beginning, in the user's file if known; None for text without a file."""
+        """Return (file, line from 1, column from 0) of the beginning, in the user's file if known; None for text without a
+        file."""
         original = self.original
         if original is not None and original.source.filename is not None:
             return original.file_line_column()
@@ -79,12 +80,12 @@ class SourceRange:
         return self.source.filename, self.source.first_line + line + 1, self.start - self.source.line_starts[line]
 
     def __str__(self) -> str:
-        """`file:line:column`, the form in printed graphs."""
+        """Return `file:line:column`, the form in printed graphs."""
         place = self.file_line_column()
         return "" if place is None else f"{place[0]}:{place[1]}:{place[2]}"
 
     def traceback(self) -> str:
-        """The place as a frame of a traceback; empty for text of no file."""
+        """Return the place as a frame of a traceback; empty for text of no file."""
         place = self.file_line_column()
         if place is None:
             return ""
@@ -93,11 +94,11 @@ class SourceRange:
         return f'File "{place[0]}", line {place[1]}, in TorchScript\n    {code}'
 
     def highlight(self) -> str:
-        """The lines around the range, with the range underlined; for an archive's code also the user's lines."""
+        """Return the lines around the range, with the range underlined; for an archive's code also the user's lines."""
         original = self.original
-        return self._highlighted() + ("" if original is None else f"The original code:\n{original.highlight()}")
+        return self._highlight_lines() + ("" if original is None else f"The original code:\n{original.highlight()}")
 
-    def _highlighted(self) -> str:
+    def _highlight_lines(self) -> str:
         first = self.source.line_of(self.start)
         last_line = len(self.source.line_starts) - 1
         shown = []
@@ -117,7 +118,7 @@ class SourceRange:
         return " " * column + "~" * width + " <--- HERE"
 
     def merged(self, other: SourceRange) -> SourceRange:
-        """The smallest range that contains both, which have the same source."""
+        """Return the smallest range that contains both, which have the same source."""
         return SourceRange(self.source, min(self.start, other.start), max(self.end, other.end))
 
 

@@ -13,7 +13,7 @@ class strict_fusion:
         warnings.warn("Only works in script mode", stacklevel=2)
 
     def __enter__(self) -> None:
-        """Does nothing in eager code."""
+        """Do nothing in eager code."""
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        """Does nothing in eager code."""
+        """Do nothing in eager code."""

@@ -22,7 +22,7 @@ class Tree:
     kind = "tree"
 
     def children(self) -> Iterator[object]:
-        """The contents of the brackets, in order: trees, atoms (str), lists, and options."""
+        """Yield the contents of the brackets, in order: trees, atoms (str), lists, and options."""
         for each in fields(self):
             if each.name != "range":
                 yield getattr(self, each.name)
@@ -46,7 +46,7 @@ class Option:
     kind = "option"
 
     def children(self) -> Iterator[object]:
-        """The value, if there is one."""
+        """Yield the value, if there is one."""
         if self.value is not None:
             yield self.value
 
@@ -60,7 +60,7 @@ class TreeList:
     kind = "list"
 
     def children(self) -> Iterator[object]:
-        """The items."""
+        """Yield the items."""
         yield from self.items
 
 

@@ -276,7 +276,7 @@ class Var(Tree):
 
     @property
     def name(self) -> str:
-        """The name."""
+        """Return the name."""
         return self.ident.name
 
 
@@ -358,7 +358,7 @@ class Const(Tree):
 
     @property
     def number(self) -> int | float | complex:
-        """The number itself."""
+        """Return the number itself."""
         text = self.text
         if text.endswith("j"):
             return complex(text)
@@ -384,7 +384,7 @@ class BinOp(Tree):
 
     @property
     def kind(self) -> str:
-        """The operator's name in print."""
+        """Return the operator's name in print."""
         return _PRINTED.get(self.operator, self.operator)
 
     def children(self) -> Iterator[object]:
@@ -400,7 +400,7 @@ class UnaryOp(Tree):
 
     @property
     def kind(self) -> str:
-        """The operator's name in print."""
+        """Return the operator's name in print."""
         return "unary minus" if self.operator == "-" else self.operator
 
     def children(self) -> Iterator[object]:

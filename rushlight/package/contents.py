@@ -30,7 +30,7 @@ class Contents:
                 self._add(path)
 
     def is_external(self, name: str) -> bool:
-        """Whether a module comes from the environment: it or a parent is listed, or a listed module is inside it and no
+        """Return whether a module comes from the environment: it or a parent is listed, or a listed module is inside it and no
         file."""
         above = name
         while above:
@@ -40,7 +40,7 @@ class Contents:
         return name not in self._places and any(each.startswith(f"{name}.") for each in self._external)
 
     def find(self, name: str) -> Place | None:
-        """The location of a module; None if the package neither has nor needs it."""
+        """Return the location of a module; None if the package neither has nor needs it."""
         return Place(None, False, is_external=True) if self.is_external(name) else self._places.get(name)
 
     def _add(self, path: str) -> None:

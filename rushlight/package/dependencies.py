@@ -115,12 +115,12 @@ class Dependencies:
                 ))  # fmt: skip
 
     def with_action(self, *actions: Action) -> list[str]:
-        """The modules with one of these actions, in the order in which they were found."""
+        """Return the modules with one of these actions, in the order in which they were found."""
         return [name for name, known in self.graph.nodes.items()
                 if known.get("action") in actions and not known.get("is_pickle")]  # fmt: skip
 
     def check_patterns(self) -> None:
-        """EmptyMatchError: a rule that must match something has matched nothing."""
+        """Raise EmptyMatchError if a rule that must match something has matched nothing."""
         for each in self.patterns:
             if not each.allow_empty and not each.was_matched:
                 raise EmptyMatchError(
@@ -134,7 +134,7 @@ class Dependencies:
         self.graph.add_node(name, error=reason, error_context=context)
 
     def _needed_by(self, name: str, source: str, is_package: bool) -> list[str]:
-        """The modules that a source imports and that the importer has."""
+        """Return the modules that a source imports and that the importer has."""
         package = name if is_package else name.rpartition(".")[0]
         found: dict[str, None] = {}
         for module, attribute in find_files_source_depends_on(source, package):
@@ -145,14 +145,14 @@ class Dependencies:
         return list(found)
 
     def _is_package(self, name: str) -> bool:
-        """Whether a module may have submodules, which is assumed if it can't be imported."""
-        module = self._imported(name)
+        """Return whether a module may have submodules, which is assumed if it can't be imported."""
+        module = self._try_import(name)
         return module is None or hasattr(module, "__path__")
 
     def _exists(self, name: str) -> bool:
-        return name in (IMPORTER_MODULE, MOCK_MODULE) or name in self.graph or self._imported(name) is not None
+        return name in (IMPORTER_MODULE, MOCK_MODULE) or name in self.graph or self._try_import(name) is not None
 
-    def _imported(self, name: str) -> ModuleType | None:
+    def _try_import(self, name: str) -> ModuleType | None:
         try:
             return self.importer.import_module(name)
         except Exception:  # any exception of the module's code: it can't be used here either
@@ -160,7 +160,7 @@ class Dependencies:
 
 
 def _source_of(module: ModuleType) -> str | None:
-    """The text of a module; None where it has none."""
+    """Return the text of a module; None where it has none."""
     spec = getattr(module, "__spec__", None)
     loader = getattr(spec, "loader", None) or getattr(module, "__loader__", None)
     filename = getattr(module, "__file__", None)

@@ -39,27 +39,27 @@ class DiGraph:
 
     @property
     def edges(self) -> Iterator[tuple[str, str]]:
-        """All edges."""
+        """Return all edges."""
         return ((source, target) for source, targets in self._successors.items() for target in targets)
 
     def successors(self, name: str) -> list[str]:
-        """The dependencies of a node. ValueError for an unknown node."""
-        return list(self._successors[self._checked(name)])
+        """Return the dependencies of a node. ValueError for an unknown node."""
+        return list(self._successors[self._check_node(name)])
 
     def predecessors(self, name: str) -> list[str]:
-        """The dependents of a node. ValueError for an unknown node."""
-        return list(self._predecessors[self._checked(name)])
+        """Return the dependents of a node. ValueError for an unknown node."""
+        return list(self._predecessors[self._check_node(name)])
 
     def forward_transitive_closure(self, source: str) -> set[str]:
-        """The node, and all its direct and indirect dependencies."""
+        """Return the node, and all its direct and indirect dependencies."""
         return self._closure(source, self.successors)
 
     def backward_transitive_closure(self, source: str) -> set[str]:
-        """The node, and all its direct and indirect dependents."""
+        """Return the node, and all its direct and indirect dependents."""
         return self._closure(source, self.predecessors)
 
     def all_paths(self, source: str, target: str) -> str:
-        """The subgraph of all paths from one node to another, in the form of `to_dot`."""
+        """Return the subgraph of all paths from one node to another, in the form of `to_dot`."""
         between = self.forward_transitive_closure(source) & self.backward_transitive_closure(target)
         part = DiGraph()
         for edge in self.edges:
@@ -68,20 +68,20 @@ class DiGraph:
         return part.to_dot()
 
     def first_path(self, target: str) -> list[str]:
-        """A path to a node from one without dependents; in a cycle, from where the way back ends."""
-        path, seen = [self._checked(target)], {target}
+        """Return a path to a node from one without dependents; in a cycle, from where the way back ends."""
+        path, seen = [self._check_node(target)], {target}
         while before := [name for name in self._predecessors[path[0]] if name not in seen][:1]:
             path[:0] = before
             seen.add(before[0])
         return path
 
     def to_dot(self) -> str:
-        """The graph in the language of Graphviz."""
+        """Return the graph in the language of Graphviz."""
         edges = "\n".join(f'"{source}" -> "{target}";' for source, target in self.edges)
         return f"digraph G {{\nrankdir = LR;\nnode [shape=box];\n{edges}\n}}\n"
 
     def _closure(self, source: str, neighbours: Callable[[str], list[str]]) -> set[str]:
-        found, pending = {self._checked(source)}, deque([source])
+        found, pending = {self._check_node(source)}, deque([source])
         while pending:
             for name in neighbours(pending.popleft()):
                 if name not in found:
@@ -89,7 +89,7 @@ class DiGraph:
                     pending.append(name)
         return found
 
-    def _checked(self, name: str) -> str:
+    def _check_node(self, name: str) -> str:
         if name not in self.nodes:
             raise ValueError(f"The node {name} is not in the digraph.")
         return name

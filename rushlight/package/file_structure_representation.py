@@ -19,7 +19,7 @@ class Directory:
         self.children: dict[str, Directory] = {}
 
     def has_file(self, filename: str) -> bool:
-        """Whether there is a file or folder with this path."""
+        """Return whether there is a file or folder with this path."""
         place: Directory | None = self
         for part in filename.split("/"):
             place = place.children.get(part) if place is not None else None
@@ -45,7 +45,7 @@ class Directory:
 
 
 def directory_of(name: str, paths: Iterable[str], include: GlobPattern, exclude: GlobPattern) -> Directory:
-    """The tree called `name` of the paths that the patterns select."""
+    """Return the tree called `name` of the paths that the patterns select."""
     selected = GlobGroup(include, exclude=exclude, separator="/")
     root = Directory(name, True)
     for path in paths:

@@ -13,7 +13,7 @@ _ARGUMENTS = ("name", "globals", "locals", "fromlist", "level")
 
 
 def find_files_source_depends_on(src: str, package: str) -> list[tuple[str, str | None]]:
-    """The imports of a source: of statements, wherever they stand, and of calls of `__import__` with literals.
+    """Return the imports of a source: of statements, wherever they stand, and of calls of `__import__` with literals.
 
     SyntaxError for invalid source. ImportError for a relative import beyond the top-level package.
     """
@@ -28,7 +28,7 @@ def _imports_of(node: ast.AST, package: str) -> list[tuple[str, str | None]]:
     if isinstance(node, ast.Import):
         return [(each.name, None) for each in node.names]
     if isinstance(node, ast.ImportFrom):
-        return _pairs(_resolved(node.module or "", node.level, package), [each.name for each in node.names])
+        return _pairs(_resolve_relative(node.module or "", node.level, package), [each.name for each in node.names])
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "__import__":
         return _call(node, package)
     return []
@@ -43,10 +43,10 @@ def _call(node: ast.Call, package: str) -> list[tuple[str, str | None]]:
         return []
     if type(name) is not str or type(level) is not int or not isinstance(names, list | tuple):
         return []
-    return _pairs(_resolved(name, level, package), [each for each in names if isinstance(each, str)])
+    return _pairs(_resolve_relative(name, level, package), [each for each in names if isinstance(each, str)])
 
 
-def _resolved(name: str, level: int, package: str) -> str:
+def _resolve_relative(name: str, level: int, package: str) -> str:
     return resolve_name("." * level + name, package) if level > 0 else name
 
 

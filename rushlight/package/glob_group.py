@@ -20,12 +20,12 @@ class GlobGroup:
 
     def __init__(self, include: GlobPattern, *, exclude: GlobPattern = (), separator: str = "."):
         self.separator = separator
-        self.include = _compiled(include, separator)
-        self.exclude = _compiled(exclude, separator)
-        self._text = f"GlobGroup(include={_shown(include)}, exclude={_shown(exclude)})"
+        self.include = _compile_patterns(include, separator)
+        self.exclude = _compile_patterns(exclude, separator)
+        self._text = f"GlobGroup(include={_printable(include)}, exclude={_printable(exclude)})"
 
     def matches(self, candidate: str) -> bool:
-        """Whether a name is selected."""
+        """Return whether a name is selected."""
         name = self.separator + candidate
         return any(each.fullmatch(name) for each in self.include) and not any(each.fullmatch(name) for each in self.exclude)
 
@@ -33,17 +33,17 @@ class GlobGroup:
         return self._text
 
 
-def _shown(patterns: GlobPattern) -> object:
+def _printable(patterns: GlobPattern) -> object:
     return patterns if isinstance(patterns, str) else patterns if isinstance(patterns, list) else tuple(patterns)
 
 
-def _compiled(patterns: GlobPattern, separator: str) -> list[re.Pattern[str]]:
+def _compile_patterns(patterns: GlobPattern, separator: str) -> list[re.Pattern[str]]:
     listed = [patterns] if isinstance(patterns, str) else list(patterns)
     return [re.compile("".join(_segment(part, separator) for part in each.split(separator))) for each in listed]
 
 
 def _segment(text: str, separator: str) -> str:
-    """A segment with the separator before it, as a regular expression."""
+    """Return a segment with the separator before it, as a regular expression."""
     before = re.escape(separator)
     if text == "**":
         return f"(?:{before}[^{before}]+)*"

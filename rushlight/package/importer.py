@@ -35,7 +35,7 @@ class Importer(ABC):
         """Import a module by name. ModuleNotFoundError if there is none."""
 
     def get_name(self, obj: Any, name: str | None = None) -> tuple[str, str]:
-        """The module and the name in it of an object in this importer; the module's name has no mangling prefix.
+        """Return the module and the name in it of an object in this importer; the module's name has no mangling prefix.
 
         ObjNotFoundError if there is nothing under these names, ObjMismatchError if there is another object.
         """
@@ -54,7 +54,7 @@ class Importer(ABC):
         return plain, name
 
     def whichmodule(self, obj: Any, name: str) -> str:
-        """The object's own module name, or else a module of this importer that has it under `name`."""
+        """Return the object's own module name, or else a module of this importer that has it under `name`."""
         said = getattr(obj, "__module__", None)
         if said is not None:
             return said
@@ -65,7 +65,7 @@ class Importer(ABC):
 
 
 def _own_name_of(obj: Any) -> str:
-    """An object's own name: a class's or function's qualified name, for others the one from `__reduce__`."""
+    """Return an object's own name: a class's or function's qualified name, for others the one from `__reduce__`."""
     name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
     if isinstance(name, str):
         return name
@@ -138,7 +138,7 @@ class OrderedImporter(Importer):
         raise error or ModuleNotFoundError(f"No module named {module_name!r}", name=module_name)
 
     def get_name(self, obj: Any, name: str | None = None) -> tuple[str, str]:
-        """The name from the first importer that has the object; else the last error."""
+        """Return the name from the first importer that has the object; else the last error."""
         last: Exception = ObjNotFoundError(f"there are no importers that could have {obj}")
         for each in self._importers:
             try:
@@ -151,7 +151,7 @@ class OrderedImporter(Importer):
         raise last
 
     def whichmodule(self, obj: Any, name: str) -> str:
-        """The module name from the first importer that knows it."""
+        """Return the module name from the first importer that knows it."""
         return next((found for each in self._importers if (found := each.whichmodule(obj, name)) != "__main__"), "__main__")
 
 

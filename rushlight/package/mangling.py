@@ -19,26 +19,26 @@ class PackageMangler:
         self.prefix = f"<torch_package_{next(_numbers)}>"
 
     def mangle(self, name: str) -> str:
-        """The name with this prefix."""
+        """Return the name with this prefix."""
         return f"{self.prefix}.{name}"
 
     def demangle(self, name: str) -> str:
-        """The name without this prefix; other names are unchanged."""
+        """Return the name without this prefix; other names are unchanged."""
         return name.removeprefix(f"{self.prefix}.")
 
 
 def is_mangled(name: str) -> bool:
-    """Whether a name has a package's prefix."""
+    """Return whether a name has a package's prefix."""
     return _PREFIX.match(name) is not None
 
 
 def demangle(name: str) -> str:
-    """The name without any package's prefix."""
+    """Return the name without any package's prefix."""
     found = _PREFIX.match(name)
     return name if found is None else name[found.end() :]
 
 
 def mangle_prefix(name: str) -> str:
-    """The package's prefix of a name; "" if it has none."""
+    """Return the package's prefix of a name; "" if it has none."""
     found = _PREFIX.match(name)
     return "" if found is None else found[1]

@@ -147,7 +147,7 @@ class PackageExporter:
         self._dependencies.add(module_name, dependencies)
 
     def get_unique_id(self) -> str:
-        """A number that this exporter returns only once, for unique names."""
+        """Return a number that this exporter returns only once, for unique names."""
         self._next_id += 1
         return str(self._next_id - 1)
 
@@ -178,11 +178,11 @@ class PackageExporter:
         return self._register(Action.EXTERN, hook)
 
     def register_mock_hook(self, hook: Hook) -> RemovableHandle:
-        """The same for mocked modules."""
+        """Return the same for mocked modules."""
         return self._register(Action.MOCK, hook)
 
     def register_intern_hook(self, hook: Hook) -> RemovableHandle:
-        """The same for copied modules."""
+        """Return the same for copied modules."""
         return self._register(Action.INTERN, hook)
 
     def _register(self, action: Action, hook: Hook) -> RemovableHandle:
@@ -194,35 +194,35 @@ class PackageExporter:
 
     @property
     def dependency_graph(self) -> DiGraph:
-        """The graph of modules and pickles, with their dependencies."""
+        """Return the graph of modules and pickles, with their dependencies."""
         return self._dependencies.graph
 
     def dependency_graph_string(self) -> str:
-        """The graph in the language of Graphviz."""
+        """Return the graph in the language of Graphviz."""
         return self.dependency_graph.to_dot()
 
     def externed_modules(self) -> list[str]:
-        """The modules that are imported from the environment, so far."""
+        """Return the modules that are imported from the environment, so far."""
         return sorted(self._dependencies.with_action(Action.EXTERN))
 
     def interned_modules(self) -> list[str]:
-        """The modules that are copied, so far."""
+        """Return the modules that are copied, so far."""
         return sorted(self._dependencies.with_action(Action.INTERN))
 
     def mocked_modules(self) -> list[str]:
-        """The modules that are replaced by stubs, so far."""
+        """Return the modules that are replaced by stubs, so far."""
         return sorted(self._dependencies.with_action(Action.MOCK))
 
     def denied_modules(self) -> list[str]:
-        """The modules that were refused, so far."""
+        """Return the modules that were refused, so far."""
         return sorted(self._dependencies.with_action(Action.DENY))
 
     def get_rdeps(self, module_name: str) -> list[str]:
-        """The direct dependents of a module; none for an unknown module."""
+        """Return the direct dependents of a module; none for an unknown module."""
         return self.dependency_graph.predecessors(module_name) if module_name in self.dependency_graph else []
 
     def all_paths(self, src: str, dst: str) -> str:
-        """All paths from one module to another, in the language of Graphviz. ValueError for an unknown module."""
+        """Return all paths from one module to another, in the language of Graphviz. ValueError for an unknown module."""
         return self.dependency_graph.all_paths(src, dst)
 
     # The end
@@ -312,7 +312,7 @@ class PackageExporter:
             self._write(name, data)
 
     def _describe(self, value: Any) -> tuple | None:
-        """The persistent id of an object with its own pickling: its recipe, the same in all pickles."""
+        """Return the persistent id of an object with its own pickling: its recipe, the same in all pickles."""
         if isinstance(value, ScriptFunction):
             raise PicklingError("ScriptFunction cannot be pickled; make it the method of a scripted module")
         is_script = isinstance(value, ScriptModule)
@@ -330,7 +330,7 @@ def _release(archive: ZipWriter, file: BinaryIO) -> None:
 
 
 def _filename(package: str, resource: str) -> str:
-    """The record of a resource. ValueError for an invalid file name or package name."""
+    """Return the record of a resource. ValueError for an invalid file name or package name."""
     if PurePath(resource).name != resource or "\\" in resource or "\0" in resource:
         raise ValueError(f"'{resource}' must be only a file name")
     _check_module_name(package)

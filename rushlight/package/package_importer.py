@@ -80,7 +80,8 @@ class PackageImporter(Importer):
         return self._import(resolve_name(name, package) if name.startswith(".") else self._mangler.demangle(name))
 
     def get_source(self, module_name: str) -> str:
-        """The source of a module of the package; "" for a folder without one. ModuleNotFoundError: it has no such module."""
+        """Return the source of a module of the package; "" for a folder without one. ModuleNotFoundError: it has no such
+        module."""
         name = demangle(module_name)
         place = self._contents.find(name)
         if place is None or place.is_external:
@@ -148,7 +149,7 @@ class PackageImporter(Importer):
         self, name: str, globals: dict[str, Any] | None = None, locals: Any = None, fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:  # fmt: skip
-        """The `__import__` of the package's code."""
+        """Return the `__import__` of the package's code."""
         if level:
             package = (globals or {}).get("__package__") or ""
             if not package:
@@ -178,11 +179,12 @@ class PackageImporter(Importer):
     # Objects and files
 
     def load_binary(self, package: str, resource: str) -> bytes:
-        """The bytes of a file of a package. RuntimeError if there is none, TypeError if it is a module that holds no files."""
+        """Return the bytes of a file of a package. RuntimeError if there is none, TypeError if it is a module that holds no
+        files."""
         return self.records.content(self._path(package, resource))
 
     def load_text(self, package: str, resource: str, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """The text of a file of a package."""
+        """Return the text of a file of a package."""
         return self.load_binary(package, resource).decode(encoding, errors)
 
     def load_pickle(self, package: str, resource: str, map_location: MapLocation = None) -> Any:
@@ -198,19 +200,19 @@ class PackageImporter(Importer):
             raise UnpicklingError(f"'{self.filename}': the pickle {package}.{resource} ends too early") from error
 
     def id(self) -> str:
-        """The prefix of this importer's module names: `<torch_package_0>`."""
+        """Return the prefix of this importer's module names: `<torch_package_0>`."""
         return self._mangler.prefix
 
     def file_structure(self, *, include: GlobPattern = "**", exclude: GlobPattern = ()) -> Directory:
-        """The files of the package whose paths match."""
+        """Return the files of the package whose paths match."""
         return directory_of(self.filename, self.records.names(""), include, exclude)
 
     def python_version(self) -> str | None:
-        """The version of Python that wrote the package; None if it is not recorded."""
+        """Return the version of Python that wrote the package; None if it is not recorded."""
         return self._text(PYTHON_VERSION).strip() if self.records.has(PYTHON_VERSION) else None
 
     def get_resource_reader(self, fullname: str) -> PackageResourceReader | None:
-        """The resource reader of a package for `importlib.resources`; None if there is no such package."""
+        """Return the resource reader of a package for `importlib.resources`; None if there is no such package."""
         try:
             self._folder(fullname)
         except ModuleNotFoundError:
@@ -251,14 +253,14 @@ class PackageResourceReader:
         return io.BytesIO(self._importer.load_binary(self._name, resource))
 
     def resource_path(self, resource: str) -> str:
-        """Raises FileNotFoundError: the files are not on disk."""
+        """Raise FileNotFoundError: the files are not on disk."""
         raise FileNotFoundError(f"{resource!r} lies in the package {self._importer.filename!r} and has no path")
 
     def is_resource(self, name: str) -> bool:
-        """Whether there is a file with this name."""
+        """Return whether there is a file with this name."""
         return self._importer.records.has(f"{self._name.replace('.', '/')}/{name}")
 
     def contents(self) -> Iterator[str]:
-        """The names of files and folders."""
+        """Return the names of files and folders."""
         inner = self._importer.records.names(f"{self._name.replace('.', '/')}/")
         return iter(dict.fromkeys(name.partition("/")[0] for name in inner))

@@ -63,11 +63,11 @@ class PackagePickler(Pickler):
         super().write_global(module, name)
 
     def storage_key(self, storage, element_type) -> int:
-        """The number of a storage."""
+        """Return the number of a storage."""
         return int(super().storage_key(storage, element_type))
 
     def module_of(self, value: Any, qualified: str) -> str:
-        """The module of a class or function in the package; PicklingError if the importer doesn't have it."""
+        """Return the module of a class or function in the package; PicklingError if the importer doesn't have it."""
         said = getattr(value, "__module__", None) or ""
         if said == "builtins" or is_library(said):
             return module_of(value, qualified)
@@ -78,7 +78,7 @@ class PackagePickler(Pickler):
         return module
 
     def find_named(self, module: str, qualified: str) -> Any:
-        """The object of a qualified name."""
+        """Return the object of a qualified name."""
         if is_library(module) or module == "__builtin__":
             return find_named(module, qualified)
         found: Any = self.importer.import_module(module)

@@ -32,12 +32,12 @@ class PackageArchive(Archive):
         super().__init__(source)
 
     def bytes(self, name: str, limit: int) -> bytes:
-        """A record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
+        """Return a record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
         with self._reading:
             return super().bytes(name, limit)
 
     def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, from a record in a folder; its size must match the record's."""
+        """Return the storage of a claim, from a record in a folder; its size must match the record's."""
         with self._reading:
             return super().storage(folder, claim, where)
 
@@ -52,13 +52,13 @@ class PackageArchive(Archive):
         return root
 
     def content(self, name: str) -> bytes:
-        """All bytes of a record, as many as there are."""
+        """Return all bytes of a record, as many as there are."""
         if not self.has(name):
             raise CheckpointError(f"failed locating file {name}: file not found")
         return self.bytes(name, max(self.source.size, MAX_TEXT))
 
     def close(self) -> None:
-        """Close the file, if it was opened by its path."""
+        """Do nothing: no file is open between reads."""
         self.source.close()
 
 
@@ -78,34 +78,34 @@ class PackageFolder:
             raise CheckpointError(f"declares the byte order {self.order!r}, and there are 'little' and 'big'")
 
     def has(self, name: str) -> bool:
-        """Whether there is a record."""
+        """Return whether there is a record."""
         return name in self.files
 
     def names(self, prefix: str) -> list[str]:
-        """The names of the records that begin with a prefix, without it."""
+        """Return the names of the records that begin with a prefix, without it."""
         return [name.removeprefix(prefix) for name in self.files if name.startswith(prefix)]
 
     def content(self, name: str) -> bytes:
-        """All bytes of a record."""
+        """Return all bytes of a record."""
         if name not in self.files:
             raise CheckpointError(f"failed locating file {name}: file not found")
         return (self.path / name).read_bytes()
 
     def bytes(self, name: str, limit: int) -> bytes:
-        """A record's bytes; CheckpointError where there are more than `limit`."""
+        """Return a record's bytes; CheckpointError where there are more than `limit`."""
         if name in self.files and (self.path / name).stat().st_size > limit:
             raise CheckpointError(f"record '{name}' has more than {limit} bytes, which are accepted")
         return self.content(name)
 
     def text(self, name: str, limit: int = MAX_TEXT) -> str:
-        """A record as text; CheckpointError where it is not UTF-8."""
+        """Return a record as text; CheckpointError where it is not UTF-8."""
         try:
             return self.bytes(name, limit).decode()
         except UnicodeDecodeError:
             raise CheckpointError(f"record '{name}' is not UTF-8") from None
 
     def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, from a file in a folder; its size must be the file's."""
+        """Return the storage of a claim, from a file in a folder; its size must be the file's."""
         data = self.content(f"{folder}/{claim.key}")
         if len(data) != claim.nbytes:
             raise CheckpointError(
@@ -125,7 +125,7 @@ Records = PackageArchive | PackageFolder
 
 
 def open_records(file: str | os.PathLike | BinaryIO) -> tuple[Records, str]:
-    """The records of a package, and what errors call it: its path, or `<binary>`."""
+    """Return the records of a package, and what errors call it: its path, or `<binary>`."""
     is_path = isinstance(file, str | os.PathLike)
     name = os.fspath(file) if is_path else "<binary>"
     if is_path and os.path.isdir(file):
@@ -139,7 +139,7 @@ def open_records(file: str | os.PathLike | BinaryIO) -> tuple[Records, str]:
 
 
 def _files(path: str) -> list[str]:
-    """The paths in a folder of its regular files."""
+    """Return the paths in a folder of its regular files."""
     found = []
     for folder, _, names in os.walk(path):
         for name in names:

@@ -36,7 +36,7 @@ class _ScriptPickler(ArchivePickler):
         keys.share(self)
 
     def storage_key(self, storage, element_type) -> str:
-        """The name of a storage's record."""
+        """Return the name of a storage's record."""
         return f"{super().storage_key(storage, element_type)}.storage"
 
 
@@ -86,7 +86,7 @@ class ScriptReader:
         self._importer = Importer(self._text, self._debug, records.version, lambda: self._constants)
 
     def read(self, number: object) -> ScriptModule:
-        """The module in a folder. RuntimeError: it is malformed."""
+        """Return the module in a folder. RuntimeError: it is malformed."""
         if type(number) is not str or not (number.isascii() and number.isdigit()):
             raise CheckpointError(f"refers to a scripted module by {number!r:.100}, and they have numbers")
         constants = self._unpickle(f"{_FOLDER}/{number}/constants.pkl")

@@ -11,11 +11,11 @@ _ASKED_FOR = ("sys", "io")
 
 
 def is_standard(name: str) -> bool:
-    """Whether a module is of Python's standard library."""
+    """Return whether a module is of Python's standard library."""
     top = name.partition(".")[0]
     return top in sys.stdlib_module_names or top in sys.builtin_module_names
 
 
 def is_always_external(name: str) -> bool:
-    """Whether a module is external without a matching pattern."""
+    """Return whether a module is external without a matching pattern."""
     return is_library(name) or (is_standard(name) and name.partition(".")[0] not in _ASKED_FOR)

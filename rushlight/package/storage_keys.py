@@ -26,7 +26,7 @@ class StorageKeys:
         pickler.storages, pickler.storage_keys = self._storages, self._keys
 
     def unwritten(self) -> Iterator[tuple[str, memoryview]]:
-        """The records of the storages added since the last call."""
+        """Yield the records of the storages added since the last call."""
         while self._written < len(self._storages):
             key, storage = self._written, self._storages[self._written]
             self._written += 1

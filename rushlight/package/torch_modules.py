@@ -9,10 +9,10 @@ OWN, TORCH = "rushlight", "torch"
 
 
 def own_name(name: str) -> str:
-    """The module of Rushlight for one of PyTorch; other names are unchanged."""
+    """Return the module of Rushlight for one of PyTorch; other names are unchanged."""
     return OWN + name[len(TORCH) :] if name.partition(".")[0] == TORCH else name
 
 
 def is_library(name: str) -> bool:
-    """Whether a module is one of PyTorch's or of this library."""
+    """Return whether a module is one of PyTorch's or of this library."""
     return name.partition(".")[0] in (OWN, TORCH)

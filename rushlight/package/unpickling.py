@@ -26,7 +26,7 @@ _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg"}
 
 
 def load_object(importer: PackageImporter, data: bytes, map_location: MapLocation) -> Any:
-    """The object in a pickle; each storage is read once, for tensors and scripted modules alike."""
+    """Return the object in a pickle; each storage is read once, for tensors and scripted modules alike."""
     table = StorageTable(partial(importer.records.storage, HIDDEN), map_location)
     return PackageUnpickler(importer, data, table).load()
 
@@ -41,7 +41,7 @@ class PackageUnpickler(WholeUnpickler):
         self._reduced: dict[int, Any] = {}
 
     def persistent_load(self, identity: Any) -> Any:
-        """A storage, or an object described by its class's `__reduce_package__`."""
+        """Return a storage, or an object described by its class's `__reduce_package__`."""
         if type(identity) is not tuple or len(identity) < 4:
             raise UnpicklingError("the pickle refers to an external object in an unknown form")
         if identity[0] == "reduce_package":
@@ -58,7 +58,7 @@ class PackageUnpickler(WholeUnpickler):
         return self._reduced[key]
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class or function of the package, or of an allowed module."""
+        """Return a class or function of the package, or of an allowed module."""
         if (module, name) == UNPACK_SCRIPT:
             return lambda importer, number: self._scripts.read(number)
         if module.partition(".")[0] == TORCH:

@@ -56,12 +56,12 @@ _UNSUPPORTED = {
 
 
 def find_inert(module: str, name: str) -> Any:
-    """The allow-list's value of `module.name`; None if it is not there."""
+    """Return the allow-list's value of `module.name`; None if it is not there."""
     return _ALLOWED.get(f"{_MODULE_ALIASES.get(module, module)}.{name}")
 
 
 def find_global(module: str, name: str) -> Any:
-    """The value of `module.name`; UnpicklingError, naming it and the allowed ones, if it is not on the list."""
+    """Return the value of `module.name`; UnpicklingError, naming it and the allowed ones, if it is not on the list."""
     qualified = f"{_MODULE_ALIASES.get(module, module)}.{name}"
     if qualified in _ALLOWED:
         return _ALLOWED[qualified]
@@ -78,7 +78,9 @@ def find_global(module: str, name: str) -> Any:
 
 
 def _expect(name: str, args: tuple, *kinds: type | tuple[type, ...] | None, optional: int = 0) -> None:
-    """UnpicklingError unless `args` have exactly these types (None admits all); the last `optional` ones may be missing."""
+    """Raise UnpicklingError unless `args` have exactly these types (None admits all); the last `optional` ones may be
+    missing.
+    """
     if not len(kinds) - optional <= len(args) <= len(kinds):
         raise UnpicklingError(f"{name} is given {len(args)} arguments, and takes {len(kinds)}")
     for position, (value, kind) in enumerate(zip(args, kinds, strict=False)):
@@ -86,7 +88,7 @@ def _expect(name: str, args: tuple, *kinds: type | tuple[type, ...] | None, opti
             raise UnpicklingError(f"argument {position} of {name} is a {type(value).__name__}")
 
 
-def _charged(machine: Unpickler, values: Any) -> Any:
+def _charge_length(machine: Unpickler, values: Any) -> Any:
     machine.charge(len(values))
     return values
 
@@ -94,7 +96,7 @@ def _charged(machine: Unpickler, values: Any) -> Any:
 def _ordered_dict(machine: Unpickler, args: tuple) -> OrderedDict:
     _expect("OrderedDict", args, list, optional=1)
     made = OrderedDict()
-    for pair in _charged(machine, args[0]) if args else ():
+    for pair in _charge_length(machine, args[0]) if args else ():
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise UnpicklingError("OrderedDict is given something other than pairs")
         machine.set_items(made, list(pair))
@@ -104,7 +106,7 @@ def _ordered_dict(machine: Unpickler, args: tuple) -> OrderedDict:
 def _counter(machine: Unpickler, args: tuple) -> Counter:
     _expect("Counter", args, dict, optional=1)
     made = Counter()
-    for key, count in _charged(machine, args[0]).items() if args else ():
+    for key, count in _charge_length(machine, args[0]).items() if args else ():
         made[key] = count
     return made
 
@@ -112,7 +114,7 @@ def _counter(machine: Unpickler, args: tuple) -> Counter:
 def _set(machine: Unpickler, args: tuple) -> set:
     _expect("set", args, list, optional=1)
     made = set()
-    for element in _charged(machine, args[0]) if args else ():
+    for element in _charge_length(machine, args[0]) if args else ():
         machine.keys.check(element)
         made.add(element)
     return made
@@ -123,7 +125,7 @@ def _encode(machine: Unpickler, args: tuple) -> bytes:
     if args[1].lower() not in _LATIN1:
         raise UnpicklingError("_codecs.encode is asked for an encoding other than latin1, by which pickles write bytes")
     try:
-        return _charged(machine, args[0]).encode("latin1")
+        return _charge_length(machine, args[0]).encode("latin1")
     except UnicodeEncodeError:
         raise UnpicklingError("_codecs.encode is given a string that is not latin1") from None
 
@@ -132,7 +134,7 @@ def _bytearray(machine: Unpickler, args: tuple) -> bytearray:
     if len(args) == 2:
         return bytearray(_encode(machine, args))
     _expect("bytearray", args, bytes, optional=1)
-    return bytearray(_charged(machine, args[0])) if args else bytearray()
+    return bytearray(_charge_length(machine, args[0])) if args else bytearray()
 
 
 def _bytes(machine: Unpickler, args: tuple) -> bytes:
@@ -150,7 +152,7 @@ def _size(machine: Unpickler, args: tuple) -> Size:
     _expect("torch.Size", args, (tuple, list))
     if any(type(size) is not int for size in args[0]):
         raise UnpicklingError("torch.Size is given something other than integers")
-    return Size(_charged(machine, args[0]))
+    return Size(_charge_length(machine, args[0]))
 
 
 def _device(machine: Unpickler, args: tuple) -> device:
@@ -171,14 +173,14 @@ def _layout(machine: Unpickler, args: tuple) -> Any:
     raise UnpicklingError(f"the checkpoint holds the layout {args[0][:50]!r}, and rushlight has none of that name")
 
 
-def _typed(storage: TypedStorage | UntypedStorage) -> tuple[UntypedStorage, dtype]:
+def _untype_storage(storage: TypedStorage | UntypedStorage) -> tuple[UntypedStorage, dtype]:
     if isinstance(storage, UntypedStorage):
         raise UnpicklingError("a tensor without dtype is made of an untyped storage")
     return storage.untyped(), storage.dtype
 
 
 def _lazy_view(tensor: Tensor, metadata: dict | None = None) -> Tensor:
-    """The lazy conjugate or negative view of a tensor, according to the metadata saved with it."""
+    """Return the lazy conjugate or negative view of a tensor, according to the metadata saved with it."""
     if not metadata:
         return tensor
     if any(name not in ("conj", "neg") or type(value) is not bool for name, value in metadata.items()):
@@ -199,14 +201,14 @@ def _no_hooks(hooks: Any) -> None:
 
 def _tensor_v1(machine: Unpickler, args: tuple) -> Tensor:
     _expect("_rebuild_tensor", args, (TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list))
-    return rebuild.make_tensor(*_typed(args[0]), *args[1:])
+    return rebuild.make_tensor(*_untype_storage(args[0]), *args[1:])
 
 
 def _tensor_v2(machine: Unpickler, args: tuple) -> Tensor:
     kinds = ((TypedStorage, UntypedStorage), int, (tuple, list), (tuple, list), bool, _HOOKS, _METADATA)
     _expect("_rebuild_tensor_v2", args, *kinds, optional=1)
     _no_hooks(args[5])
-    return _lazy_view(rebuild.make_tensor(*_typed(args[0]), *args[1:5]), *args[6:])
+    return _lazy_view(rebuild.make_tensor(*_untype_storage(args[0]), *args[1:5]), *args[6:])
 
 
 def _tensor_v3(machine: Unpickler, args: tuple) -> Tensor:

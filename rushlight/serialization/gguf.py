@@ -151,7 +151,7 @@ class _Reader:
         return GGUFFile(metadata, found)
 
     def counted(self, count: int, least: int, what: str) -> range:
-        """A count, checked against the remaining bytes for items of at least this many bytes."""
+        """Return a count, checked against the remaining bytes for items of at least this many bytes."""
         if count > (self.end - self.at) // least:
             raise self.fail(f"it claims {count} {what}, more than the file has room for")
         return range(count)
@@ -178,7 +178,7 @@ class _Reader:
         return self.number(_SCALARS[kind], f"the value of {name!r}")
 
     def array(self, name: str, depth: int) -> Callable[[], list]:
-        """A lazy list: its bytes are skipped and checked to be present."""
+        """Return a lazy list: its bytes are skipped and checked to be present."""
         kind, count = self.number("I", f"the type of {name!r}"), self.number("Q", f"the length of {name!r}")
         if depth == _MAX_NESTED:
             raise self.fail(f"{name!r} nests arrays deeper than {_MAX_NESTED}")
@@ -196,7 +196,7 @@ class _Reader:
         return np.frombuffer(self.content, f"<{code}" if code != "?" else "?", count, begin).tolist
 
     def strings(self, places: range, name: str) -> Callable[[], list[str]]:
-        """Many strings at once: vocabularies have hundreds of thousands."""
+        """Return many strings at once: vocabularies have hundreds of thousands."""
         content, begin, at, end = self.content, self.at, self.at, self.end
         unpack = struct.Struct("<Q").unpack_from
         for _ in places:
@@ -216,7 +216,7 @@ class _Reader:
         return make
 
     def entry(self) -> tuple[str, tuple[int, ...], int, int]:
-        """A tensor's name, sizes, type, and its offset from the first tensor."""
+        """Return a tensor's name, sizes, type, and its offset from the first tensor."""
         name = self.text("a tensor's name")
         dims = self.number("I", f"the dimensions of {name!r}")
         if dims > _MAX_DIMS:
@@ -275,7 +275,7 @@ def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Map
         head += [_string(name), *_value(name, value)]
     offset, bodies = 0, []
     for name, tensor in tensors.items():
-        kind, body = _stored(name, tensor)
+        kind, body = _encode_tensor(name, tensor)
         head += [_string(name), struct.pack(f"<I{tensor.dim()}QIQ", tensor.dim(), *tensor.shape[::-1], kind, offset)]
         bodies.append(body)
         offset += -(-len(body) // alignment) * alignment
@@ -297,19 +297,19 @@ def _value(name: str, value: Any) -> list[bytes]:
         if len(kinds) != 1 or not kinds <= _NUMBER_OF.keys():
             raise TypeError(f"save_gguf: the metadata {name!r} must be a list of str, bool, int or float, all the same")
         kind = _NUMBER_OF[kinds.pop()]
-        return [struct.pack("<IIQ", _ARRAY, kind, len(value)), *(_packed(kind, each) for each in value)]
+        return [struct.pack("<IIQ", _ARRAY, kind, len(value)), *(_pack_scalar(kind, each) for each in value)]
     kind = _NUMBER_OF.get(type(value).__name__)
     if kind is None:
         raise TypeError(f"save_gguf: the metadata {name!r} must be str, bool, int, float or a list, got {type(value).__name__}")
-    return [struct.pack("<I", kind), _packed(kind, value)]
+    return [struct.pack("<I", kind), _pack_scalar(kind, value)]
 
 
-def _packed(kind: int, value: Any) -> bytes:
+def _pack_scalar(kind: int, value: Any) -> bytes:
     return _string(value) if kind == _STRING else struct.pack("<" + _SCALARS[kind], value)
 
 
-def _stored(name: str, tensor: Tensor) -> tuple[int, bytes]:
-    """A tensor's type and bytes."""
+def _encode_tensor(name: str, tensor: Tensor) -> tuple[int, bytes]:
+    """Return a tensor's type and bytes."""
     if tensor.dim() > _MAX_DIMS:
         raise RuntimeError(f"save_gguf: {name!r} has {tensor.dim()} dimensions; GGUF holds up to {_MAX_DIMS}")
     if isinstance(tensor, BlockTensor):

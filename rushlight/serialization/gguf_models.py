@@ -69,7 +69,7 @@ def from_gguf(model: Module, file: GGUFFile | str | os.PathLike) -> Module:
 
 
 def _weights(file: GGUFFile, own: Mapping[str, Parameter]) -> dict[str, Parameter]:
-    """The file's tensors as parameters, by transformers' names."""
+    """Return the file's tensors as parameters, by transformers' names."""
     architecture = file.metadata.get("general.architecture")
     restore = _RESTORED.get(architecture) if isinstance(architecture, str) else None
     if restore is None:
@@ -89,7 +89,7 @@ def _weights(file: GGUFFile, own: Mapping[str, Parameter]) -> dict[str, Paramete
 
 
 def _target(name: str, layer: Mapping[str, str]) -> str | None:
-    """Transformers' name for a tensor of a file; None if there is none."""
+    """Return transformers' name for a tensor of a file; None if there is none."""
     match name.split("."):
         case "blk", number, part, kind if part in layer and number.isdecimal():
             return f"model.layers.{number}.{layer[part]}.{kind}"
@@ -113,8 +113,9 @@ def _check(model: Module, own: Mapping[str, Parameter], made: Mapping[str, Param
 # Changes made by GGUF writers
 
 
-def _llama(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
-    """Files interleave the rows of queries and keys in pairs; transformers stores the two halves one after the other."""
+def _convert_llama(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
+    """Reorder the rows of queries and keys: files interleave them in pairs, transformers stores the two halves one after the
+    other."""
     part = name.split(".")[-2]
     if part not in ("attn_q", "attn_k"):
         return tensor
@@ -130,8 +131,8 @@ def _llama(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
     return tensor[order]
 
 
-def _gemma(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
-    """Files store norm weights w, transformers w - 1."""
+def _convert_gemma(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
+    """Convert a norm weight: files store w, transformers stores w - 1."""
     return tensor - 1 if name.endswith("norm.weight") else tensor
 
 
@@ -140,5 +141,5 @@ def _as_it_is(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:
 
 
 _RESTORED: dict[str, Callable[[str, Tensor, Mapping[str, Any]], Tensor]] = {
-    "gemma3": _gemma, "llama": _llama, "qwen2": _as_it_is, "qwen3": _as_it_is,
+    "gemma3": _convert_gemma, "llama": _convert_llama, "qwen2": _as_it_is, "qwen3": _as_it_is,
 }  # fmt: skip

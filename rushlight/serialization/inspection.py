@@ -17,7 +17,7 @@ from rushlight.serialization.zip_reader import ZipReader
 
 
 def get_unsafe_globals_in_checkpoint(f: str | os.PathLike | BinaryIO) -> list[str]:
-    """The classes and functions in a checkpoint that `load` rejects with `weights_only=True`, sorted.
+    """Return the classes and functions in a checkpoint that `load` rejects with `weights_only=True`, sorted.
 
     Nothing in the file is run. ValueError for files that are no checkpoints in the zip format, or that compute names at run
     time.
@@ -42,7 +42,7 @@ def _is_allowed(name: str) -> bool:
 
 
 def _names(content: bytes) -> Iterator[str]:
-    """The dotted names in a pickle. ValueError for a name that is computed by the pickle's instructions."""
+    """Yield the dotted names in a pickle. ValueError for a name that is computed by the pickle's instructions."""
     pushed: list[str | None] = []  # the strings among the pushed values; None for other values
     memo: dict[int, str | None] = {}
     for opcode, argument, _ in pickletools.genops(content):

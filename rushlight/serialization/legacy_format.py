@@ -22,7 +22,7 @@ _COUNT_BYTES = 8
 
 
 def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle) -> Any:
-    """The object in a legacy checkpoint, by `read`.
+    """Return the object in a legacy checkpoint, by `read`.
 
     The source is positioned after it, so that several in one file can be read in turn.
     """
@@ -30,7 +30,7 @@ def load_legacy(source: ByteSource, map_location: MapLocation, read: ReadPickle)
     _check_magic(source)
     version = _plain_pickle(source)
     if version != PROTOCOL_VERSION:
-        raise CheckpointError(f"declares the protocol version {_shown(version)}, and {PROTOCOL_VERSION} is understood")
+        raise CheckpointError(f"declares the protocol version {_describe(version)}, and {PROTOCOL_VERSION} is understood")
     _plain_pickle(source)
     allocator = _Allocator(source)
     table = StorageTable(allocator.reserve, map_location)
@@ -55,7 +55,7 @@ def _check_magic(source: ByteSource) -> None:
 
 
 def _plain_pickle(source: ByteSource) -> Any:
-    """The next pickle of the file, which must contain no globals and no storages."""
+    """Return the next pickle of the file, which must contain no globals and no storages."""
     return Unpickler(source.file, _pickle_end(source), _refuse_global, _refuse_storage).load()
 
 
@@ -71,7 +71,7 @@ def _pickle_end(source: ByteSource) -> int:
     return min(source.file.tell() + MAX_PICKLE_BYTES, source.start + source.size)
 
 
-def _shown(value: Any) -> str:
+def _describe(value: Any) -> str:
     return str(value) if type(value) is int and abs(value) < 1 << 64 else type(value).__name__
 
 
@@ -83,7 +83,7 @@ class _Allocator:
         self.reserved = 0
 
     def reserve(self, claim: StorageClaim, where: str) -> UntypedStorage:
-        """An uninitialised storage."""
+        """Return an uninitialised storage."""
         self.reserved += claim.nbytes
         if self.reserved > self.size:
             raise CheckpointError(f"declares storages of {self.reserved} bytes in a file of {self.size}; truncated?")

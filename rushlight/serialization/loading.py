@@ -72,7 +72,7 @@ def load(
 
 
 def _checked_choice(weights_only: bool | None, pickle_module: Any) -> bool:
-    """Whether to read only weights: by the call, else by the environment, else True."""
+    """Return whether to read only weights: by the call, else by the environment, else True."""
     demanded, unwanted = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in _VARIABLES)
     if demanded and unwanted:
         raise RuntimeError(f"Only one of {_VARIABLES[0]} and {_VARIABLES[1]} should be set, but both were set")
@@ -126,7 +126,7 @@ def _read_weights(encoding: str, stream: BinaryIO, end: int, persistent_load: Pe
 
 
 def _unpickler_of(pickle_module: Any) -> type:
-    """The unpickler class: Python's, or that of another module, with storages from the checkpoint."""
+    """Return the unpickler class: Python's, or that of another module, with storages from the checkpoint."""
     if pickle_module is None or pickle_module is pickle:
         return WholeUnpickler
     return type("WholeUnpickler", (WholeUnpickler, pickle_module.Unpickler), {})

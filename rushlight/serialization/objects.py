@@ -56,7 +56,7 @@ def _save_named(machine: Pickler, value: Any, qualified: str) -> None:
 
 
 def module_of(value: Any, qualified: str) -> str:
-    """The module under which a class or function is written; PicklingError if it is not found there."""
+    """Return the module under which a class or function is written; PicklingError if it is not found there."""
     module = getattr(value, "__module__", None) or pickle.whichmodule(value, qualified)
     if module in ("builtins", "__builtin__"):
         return "__builtin__"
@@ -69,7 +69,7 @@ def module_of(value: Any, qualified: str) -> str:
 
 
 def find_named(module: str, qualified: str) -> Any:
-    """The object of a name; None if there is none.
+    """Return the object of a name; None if there is none.
 
     Third-party modules below torch's name are found if they have been imported: PyTorch is never imported.
     """

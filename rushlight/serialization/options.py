@@ -33,7 +33,7 @@ _options = _Options()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The byte order of files that do not record theirs; None, the default, is little-endian."""
+    """Return the byte order of files that do not record theirs; None, the default, is little-endian."""
     return _options.endianness
 
 
@@ -45,12 +45,12 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
 
 
 def byte_order() -> str:
-    """The value of `get_default_load_endianness` as "little" or "big"."""
+    """Return the value of `get_default_load_endianness` as "little" or "big"."""
     return {LoadEndianness.NATIVE: sys.byteorder, LoadEndianness.BIG: "big"}.get(_options.endianness, "little")
 
 
 def get_default_mmap_options() -> int:
-    """The flags of `load(mmap=True)`: `mmap.MAP_PRIVATE`, so that writes stay in memory, or `mmap.MAP_SHARED`."""
+    """Return the flags of `load(mmap=True)`: `mmap.MAP_PRIVATE`, so that writes stay in memory, or `mmap.MAP_SHARED`."""
     return _options.mapping
 
 
@@ -73,14 +73,14 @@ class set_default_mmap_options:  # noqa: N801 - the name that torch users know
         self._before, _options.mapping = _options.mapping, flags
 
     def __enter__(self) -> None:
-        """Does nothing: the flags were set by the call."""
+        """Do nothing: the flags were set by the call."""
 
     def __exit__(self, *error: object) -> None:
         _options.mapping = self._before
 
 
 def get_crc32_options() -> bool:
-    """Whether `save` writes checksums of the records, as by default."""
+    """Return whether `save` writes checksums of the records, as by default."""
     return _options.has_checksums
 
 
@@ -114,10 +114,10 @@ class skip_data:  # noqa: N801 - the name that torch users know
 
 
 def skips_data() -> bool:
-    """Whether `skip_data` is in effect."""
+    """Return whether `skip_data` is in effect."""
     return _options.skips_data
 
 
 def materializes_fakes() -> bool:
-    """Whether `skip_data(materialize_fake_tensors=True)` is."""
+    """Return whether `skip_data(materialize_fake_tensors=True)` is."""
     return _options.materializes_fakes

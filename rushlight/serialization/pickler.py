@@ -57,7 +57,7 @@ class Pickler:
         self.storage_keys: dict[int, tuple[str, dtype | None]] = {}
 
     def dump(self, value: Any) -> bytes:
-        """The pickle of `value`; PicklingError, naming the type, for a value that a checkpoint cannot hold."""
+        """Return the pickle of `value`; PicklingError, naming the type, for a value that a checkpoint cannot hold."""
         self.out += pickle.PROTO + b"\x02"
         try:
             self.save(value)
@@ -114,7 +114,7 @@ class Pickler:
         self.write_call("collections", "OrderedDict", ())
 
     def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str | int:
-        """The key of a storage; PicklingError when it was already saved as another dtype."""
+        """Return the key of a storage; PicklingError when it was already saved as another dtype."""
         if not storage.nbytes and self.storage_keys.get(id(storage), (None, element_type))[1] is not element_type:
             storage = UntypedStorage(0)._impl  # an empty storage has no data to share, so each dtype gets its own
             self.kept.append(storage)
@@ -130,7 +130,7 @@ class Pickler:
         return key
 
     def element_types(self) -> list[dtype | None]:
-        """The dtype under which each of `storages` was written; None for an untyped one."""
+        """Return the dtype under which each of `storages` was written; None for an untyped one."""
         return [kind for _, kind in self.storage_keys.values()]
 
     def _write_put(self) -> int:
@@ -331,7 +331,7 @@ def _save_sparse(machine: Pickler, value: Tensor) -> None:
 
 
 def _rebuilder(value: Tensor) -> str:
-    """torch's function that rebuilds such a tensor; dtypes without a storage class are an argument."""
+    """Return torch's function that rebuilds such a tensor; dtypes without a storage class are an argument."""
     if value.is_meta:
         return "_rebuild_meta_tensor_no_storage"
     return "_rebuild_tensor_v2" if value.dtype.name in STORAGE_NAMES else "_rebuild_tensor_v3"
@@ -431,7 +431,7 @@ _OWN_REDUCTIONS = (Tensor.__reduce_ex__, Buffer.__reduce_ex__)
 
 
 def _writer_of_base(value: Any) -> Callable[[Pickler, Any], None]:
-    """The writer for an object of an unlisted type: for packed weights, tensors, parameters, or any object."""
+    """Return the writer for an object of an unlisted type: for packed weights, tensors, parameters, or any object."""
     kind = type(value)
     if packed.is_packed(value) or kind is packed.ScriptObject:
         return _save_packed

@@ -29,14 +29,14 @@ _ZERO_POINT_LIMIT = 1 << 31
 
 
 def rebuild_quantized(storage: TypedStorage | UntypedStorage, offset: Any, sizes: Any, strides: Any, settings: Any) -> Tensor:
-    """The tensor of a file's claims; UnpicklingError where they don't fit one another."""
+    """Return the tensor of a file's claims; UnpicklingError where they don't fit one another."""
     if not isinstance(storage, TypedStorage) or storage.dtype not in QUANTIZED_TYPES:
         raise UnpicklingError("a quantized tensor is made of a storage without a quantized dtype")
     if storage.device.type != "cpu":
         raise UnpicklingError(f"quantized tensors live on the CPU only, not on {storage.device}")
     kind = storage.dtype
     if kind in _BITS:
-        integers = _unpacked(storage.untyped(), kind, offset, sizes, strides)
+        integers = _unpack_elements(storage.untyped(), kind, offset, sizes, strides)
         quantizer = _quantizer(settings, sizes)
         ensure_operators()
         return make_quantized(integers, kind, quantizer)
@@ -46,7 +46,7 @@ def rebuild_quantized(storage: TypedStorage | UntypedStorage, offset: Any, sizes
     return of_integers(plain, kind, quantizer)
 
 
-def _unpacked(storage: UntypedStorage, kind: dtype, offset: Any, sizes: Any, strides: Any) -> np.ndarray:
+def _unpack_elements(storage: UntypedStorage, kind: dtype, offset: Any, sizes: Any, strides: Any) -> np.ndarray:
     per_byte = 8 // _BITS[kind]
     check_geometry(storage.nbytes() * per_byte, kind, offset, sizes, strides)
     count = math.prod(sizes)
@@ -101,7 +101,7 @@ class Writer(Protocol):
 
 
 def quantized_arguments(tensor: Tensor, machine: Writer, write_storage: Callable[[UntypedStorage, dtype], None]) -> tuple:
-    """The arguments of `_rebuild_qtensor`: values, and functions that write some."""
+    """Return the arguments of `_rebuild_qtensor`: values, and functions that write some."""
     if not is_quantized(tensor):
         raise PicklingError(f"a tensor of dtype {tensor.dtype} has no scale, so it can't be saved")
     quantizer = quantizer_of(tensor)
@@ -117,7 +117,7 @@ def quantized_arguments(tensor: Tensor, machine: Writer, write_storage: Callable
 
 
 def _written_form(tensor: Tensor) -> tuple[UntypedStorage, int, tuple[int, ...]]:
-    """Storage, offset and strides, with sub-byte elements packed."""
+    """Return storage, offset and strides, with sub-byte elements packed."""
     kind = tensor.dtype
     if kind not in _BITS:
         return tensor.untyped_storage(), tensor.storage_offset(), tuple(tensor.stride())

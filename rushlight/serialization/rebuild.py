@@ -26,7 +26,7 @@ _SIZE_LIMIT = 1 << 63
 def make_tensor(
     storage: UntypedStorage, element_type: dtype, offset: Any, sizes: Any, strides: Any, requires_grad: Any = False
 ) -> Tensor:
-    """A tensor over `storage`; sizes, strides and offset count elements. UnpicklingError where they leave the storage.
+    """Return a tensor over `storage`; sizes, strides and offset count elements. UnpicklingError where they leave the storage.
     """
     check_geometry(storage.nbytes(), element_type, offset, sizes, strides)
     if storage.device.type == "meta":
@@ -37,14 +37,14 @@ def make_tensor(
 
 
 def make_meta_tensor(element_type: dtype, sizes: Any, strides: Any, requires_grad: Any) -> Tensor:
-    """A tensor of the meta device, which has a geometry and no bytes."""
+    """Return a tensor of the meta device, which has a geometry and no bytes."""
     _check_numbers(sizes, strides, 0)
     _check_reach(element_type, 0, sizes, strides)
     return _with_grad_flag(wrap(empty_meta_impl(tuple(sizes), element_type, META, tuple(strides))), requires_grad)
 
 
 def make_parameter(data: Any, requires_grad: Any) -> Parameter:
-    """A Parameter over the data of a tensor."""
+    """Return a Parameter over the data of a tensor."""
     if not isinstance(data, Tensor):
         raise UnpicklingError(f"a parameter is made of a {type(data).__name__}, and needs a tensor")
     _check_grad_flag(data.dtype, requires_grad)
@@ -54,8 +54,8 @@ def make_parameter(data: Any, requires_grad: Any) -> Parameter:
 def make_wrapper(
     kind: type, element_type: dtype, sizes: Any, strides: Any, offset: Any, form: layout, place: device, requires_grad: Any
 ) -> Tensor:  # fmt: skip
-    """A tensor of a class that stores its values in other tensors. It is on the CPU if `place` is a device that does not exist
-    here."""
+    """Return a tensor of a class that stores its values in other tensors. It is on the CPU if `place` is a device that does not
+    exist here."""
     _check_numbers(sizes, strides, offset)
     _check_grad_flag(element_type, requires_grad)
     local = place if place.type == "meta" else CPU
@@ -74,7 +74,7 @@ def set_attributes(tensor: Tensor, attributes: dict[str, Any]) -> Tensor:
 
 
 def check_geometry(nbytes: int, element_type: dtype, offset: Any, sizes: Any, strides: Any) -> None:
-    """UnpicklingError unless every element of the view lies within a storage of `nbytes` bytes."""
+    """Raise UnpicklingError unless every element of the view lies within a storage of `nbytes` bytes."""
     _check_numbers(sizes, strides, offset)
     reach = _check_reach(element_type, offset, sizes, strides)
     if reach * element_type.itemsize > nbytes:
@@ -96,7 +96,7 @@ def _check_numbers(sizes: Any, strides: Any, offset: Any) -> None:
 
 
 def _check_reach(element_type: dtype, offset: int, sizes: Any, strides: Any) -> int:
-    """The number of storage elements that the view spans; 0 if it is empty. Rejects spans beyond 64 bits."""
+    """Return the number of storage elements that the view spans; 0 if it is empty. Rejects spans beyond 64 bits."""
     itemsize = element_type.itemsize
     spans = [(max(size, 1) - 1) * stride for size, stride in zip(sizes, strides, strict=True)]
     largest = max(math.prod(max(size, 1) for size in sizes), offset + sum(spans) + 1, *strides, 1)

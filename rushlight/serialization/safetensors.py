@@ -50,20 +50,20 @@ _FAILURES = (SafetensorError, KeyError, TypeError, ValueError, OverflowError, At
 
 
 def load_safetensors(f: str | os.PathLike | BinaryIO) -> dict[str, Tensor]:
-    """The tensors of a safetensors file by name.
+    """Return the tensors of a safetensors file by name.
 
     Raises RuntimeError, naming the file, when it is truncated, its header is too large or malformed, its offsets are
     wrong, or it holds a dtype that tensors do not have; FileNotFoundError when there is no such file.
     """
     name = getattr(f, "name", None) or (os.fspath(f) if isinstance(f, str | os.PathLike) else "the given stream")
     try:
-        return {key: from_numpy(array) for key, array in _read(f).items()}
+        return {key: from_numpy(array) for key, array in _read_arrays(f).items()}
     except _FAILURES as error:
         reason = f"{type(error).__name__}: {error}"[:300]
         raise CheckpointError(f"{name}: is not a valid safetensors file, or holds an unknown dtype: {reason}") from error
 
 
-def _read(f: str | os.PathLike | BinaryIO) -> dict[str, np.ndarray]:
+def _read_arrays(f: str | os.PathLike | BinaryIO) -> dict[str, np.ndarray]:
     if not isinstance(f, str | os.PathLike):
         return _arrays(f.read())
     with open(f, "rb"):
@@ -97,7 +97,7 @@ def save_safetensors(
 
 
 def to_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
-    """The content of a safetensors file. Raises as `save_safetensors` does."""
+    """Return the content of a safetensors file. Raises as `save_safetensors` does."""
     _check_arguments(tensors, metadata)
     _check_sharing(tensors)
     arrays = {name: np.ascontiguousarray(tensor.detach().numpy()).reshape(tensor.shape) for name, tensor in tensors.items()}

@@ -36,7 +36,7 @@ class ByteSource:
             self.file.close()
 
     def read_at(self, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes from `offset`; CheckpointError when the file does not hold them."""
+        """Return exactly `length` bytes from `offset`; CheckpointError when the file does not hold them."""
         self._check_range(offset, length)
         self.file.seek(self.start + offset)
         data = self.file.read(length)
@@ -64,7 +64,7 @@ class ByteSource:
         return len(data)
 
     def map(self) -> mmap.mmap:
-        """The file mapped into memory, by this thread's options; ValueError unless it was given as a path."""
+        """Return the file mapped into memory, by this thread's options; ValueError unless it was given as a path."""
         if not self.is_path:
             raise ValueError("mmap=True needs a path, so that the file can be mapped; open files are read instead")
         if get_default_mmap_options() == mmap.MAP_PRIVATE:

@@ -34,11 +34,11 @@ class values_follow:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: type | None, *error: object) -> None:
         made, _waiting.tensors = _waiting.tensors or [], self._before
         for claims in made if kind is None else ():
-            _checked(*claims)
+            _make_sparse(*claims)
 
 
 def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
-    """The tensor of a file's claims; UnpicklingError where they don't fit one another."""
+    """Return the tensor of a file's claims; UnpicklingError where they don't fit one another."""
     if kind not in _COUNTS:
         raise UnpicklingError(f"sparse tensors of the layout {kind} are not supported")
     tensors, lengths = _COUNTS[kind]
@@ -47,7 +47,7 @@ def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
     if not isinstance(parts[tensors], tuple) or not all(type(each) is int and 0 <= each < 1 << 62 for each in parts[tensors]):
         raise UnpicklingError(f"a tensor of layout {kind} has a size that is no tuple of lengths")
     if _waiting.tensors is None:
-        return _checked(kind, parts)
+        return _make_sparse(kind, parts)
     _waiting.tensors.append((kind, parts))
     size = tuple(parts[tensors])
     if kind is not sparse_coo:
@@ -57,7 +57,7 @@ def rebuild_sparse(kind: layout, parts: tuple) -> Tensor:
     return sparse_layout.make_sparse(*parts[:2], size, parts[3:] == (True,))
 
 
-def _checked(kind: layout, parts: tuple) -> Tensor:
+def _make_sparse(kind: layout, parts: tuple) -> Tensor:
     try:
         if kind is not sparse_coo:
             return sparse.sparse_compressed_tensor(*parts[:4], layout=kind)
@@ -72,7 +72,7 @@ def _is_plain(part: Any) -> bool:
 
 
 def sparse_arguments(tensor: Tensor) -> tuple:
-    """The arguments of `_rebuild_sparse_tensor`."""
+    """Return the arguments of `_rebuild_sparse_tensor`."""
     kind, size = tensor.layout, Size(tensor.shape)
     if kind is sparse_coo:
         return kind, (tensor._indices(), tensor._values(), size, tensor.is_coalesced())

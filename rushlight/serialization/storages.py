@@ -37,12 +37,12 @@ class StorageClaim(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the storage must have."""
+        """Return the bytes that the storage must have."""
         return self.count * (1 if self.element_type is None else self.element_type.itemsize)
 
 
 def parse_persistent_id(identity: Any) -> StorageClaim:
-    """The claim in ("storage", class, key, location, count, ...); UnpicklingError when it has another form."""
+    """Return the claim in ("storage", class, key, location, count, ...); UnpicklingError when it has another form."""
     if type(identity) is tuple:  # Python 2's text may have been read as bytes
         identity = tuple(part.decode("latin-1") if type(part) is bytes else part for part in identity)
     if type(identity) is not tuple or not identity or identity[0] != "storage":
@@ -57,7 +57,7 @@ def parse_persistent_id(identity: Any) -> StorageClaim:
 
 
 def _checked_view(more: tuple, count: int) -> tuple[int, int] | None:
-    """The start and length of a part of a storage, as in files of torch 0.4; None for the whole storage."""
+    """Return the start and length of a part of a storage, as in files of torch 0.4; None for the whole storage."""
     if not more or more[0] is None:
         return None
     view = more[0]
@@ -78,7 +78,7 @@ class StorageTable:
         self.loaded: dict[str, tuple[UntypedStorage, StorageClaim]] = {}
 
     def persistent_load(self, identity: Any) -> TypedStorage | UntypedStorage:
-        """The storage of a persistent id."""
+        """Return the storage of a persistent id."""
         claim = parse_persistent_id(identity)
         if claim.key not in self.loaded:
             self.loaded[claim.key] = (self._place(claim), claim)
@@ -124,7 +124,7 @@ def _checked_map(map_location: MapLocation) -> MapLocation:
 
 
 def _require_local(location: str) -> None:
-    """RuntimeError, in torch's words, for a storage on a device that does not exist here."""
+    """Raise RuntimeError, in torch's words, for a storage on a device that does not exist here."""
     if location in ("cpu", "meta"):
         return
     name, place = location.partition(":")[0], location[:50]
@@ -145,7 +145,7 @@ def _require_local(location: str) -> None:
 
 
 def location_tag(storage: Any) -> str:
-    """The location of a storage in checkpoints: the type of its device."""
+    """Return the location of a storage in checkpoints: the type of its device."""
     return storage.device.type
 
 

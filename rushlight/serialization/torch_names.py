@@ -32,7 +32,7 @@ _CLASSES = {
 
 
 def module_in_torch(module: str, name: str) -> str:
-    """PyTorch's module of the class or function `name` of `module`, "rushlight.x" or "torch.x"."""
+    """Return PyTorch's module of the class or function `name` of `module`, "rushlight.x" or "torch.x"."""
     root, _, place = module.partition(".")
     if place.startswith(("nn.modules.", "optim.")) and name in _CLASSES:
         return _CLASSES[name]

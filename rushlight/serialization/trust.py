@@ -26,7 +26,7 @@ def add_safe_globals(safe_globals: Iterable[SafeGlobal]) -> None:
 
 
 def get_safe_globals() -> list[SafeGlobal]:
-    """The globals added by `add_safe_globals`."""
+    """Return the globals added by `add_safe_globals`."""
     with _lock:
         return list(dict.fromkeys(_trusted.values()))
 
@@ -55,13 +55,13 @@ class safe_globals:  # noqa: N801 (the name in torch)
 
 
 def trusted_globals() -> dict[str, Any]:
-    """Classes and functions by their names in pickles."""
+    """Return classes and functions by their names in pickles."""
     with _lock:
         return {name: given[0] if isinstance(given, tuple) else given for name, given in _trusted.items()}
 
 
 def _names(given: SafeGlobal) -> list[str]:
-    """The names of a class: its own, and that of the torch class that it replaces."""
+    """Return the names of a class: its own, and that of the torch class that it replaces."""
     if isinstance(given, tuple):
         if len(given) != 2 or not isinstance(given[1], str):
             raise ValueError(f"Expected tuple of length 2 (global, str of callable full path), but got {given}")

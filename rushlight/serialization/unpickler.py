@@ -84,7 +84,7 @@ class Unpickler:
         self.copied = 0
 
     def load(self) -> Any:
-        """The object; the stream is left after the pickle."""
+        """Return the object; the stream is left after the pickle."""
         read, instructions = self.stream.read, self.instructions
         for _ in range(_MAX_INSTRUCTIONS):
             code = read(1)
@@ -103,13 +103,13 @@ class Unpickler:
             raise UnpicklingError("the pickle copies more than it contains, by using one object over and over")
 
     def pop(self) -> Any:
-        """The top of the stack, removed."""
+        """Return the top of the stack, removed."""
         if not self.stack:
             self.fail("takes a value from an empty stack")
         return self.stack.pop()
 
     def pop_group(self) -> list[Any]:
-        """The values above the last mark, removed together with it."""
+        """Return the values above the last mark, removed together with it."""
         if not self.outer_stacks:
             self.fail("uses a mark that was not set")
         group = self.stack
@@ -117,13 +117,13 @@ class Unpickler:
         return group
 
     def top(self) -> Any:
-        """The top of the stack."""
+        """Return the top of the stack."""
         if not self.stack:
             self.fail("uses a value of an empty stack")
         return self.stack[-1]
 
     def take(self, length: int) -> bytes:
-        """Exactly `length` bytes; UnpicklingError if the pickle ends before."""
+        """Return exactly `length` bytes; UnpicklingError if the pickle ends before."""
         if length > _UNCHECKED_READ and length > self.end - self.stream.tell():
             self.fail(f"declares {length} bytes where {self.end - self.stream.tell()} are left")
         data = self.stream.read(length)
@@ -132,7 +132,7 @@ class Unpickler:
         return data
 
     def number(self, layout: struct.Struct) -> Any:
-        """A number of fixed size."""
+        """Return a number of fixed size."""
         return layout.unpack(self.take(layout.size))[0]
 
     def push_container(self, container: Any) -> None:
@@ -154,7 +154,7 @@ class Unpickler:
             target[key] = flat[position + 1]
 
     def lookup(self, module: str, name: str) -> Any:
-        """The value of a global."""
+        """Return the value of a global."""
         if module in _BLOCKED:
             raise UnpicklingError(
                 f"Weights only load failed. Trying to load unsupported GLOBAL {module}.{name} whose module {module} is blocked."
@@ -163,7 +163,7 @@ class Unpickler:
         return self.find_global(module, name) if found is None else found
 
     def is_trusted(self, value: Any) -> bool:
-        """Whether a class or function is trusted by the user."""
+        """Return whether a class or function is trusted by the user."""
         return id(value) in self.trusted_ids
 
     def fail(self, what: str) -> None:
@@ -206,7 +206,7 @@ def _constant(value: Any) -> Callable[[Unpickler], None]:
     return lambda machine: machine.stack.append(value)
 
 
-def _fixed(layout: struct.Struct) -> Callable[[Unpickler], None]:
+def _push_number(layout: struct.Struct) -> Callable[[Unpickler], None]:
     return lambda machine: machine.stack.append(machine.number(layout))
 
 
@@ -222,7 +222,7 @@ def _text(layout: struct.Struct) -> Callable[[Unpickler], None]:
 
 
 def _old_text(layout: struct.Struct) -> Callable[[Unpickler], None]:
-    """Python 2's `str`: text in some encoding, or bytes."""
+    """Return a handler that pushes Python 2's `str`: text in some encoding, or bytes."""
 
     def push(machine: Unpickler) -> None:
         raw = machine.take(machine.number(layout))
@@ -404,7 +404,7 @@ def _persistent_id(machine: Unpickler) -> None:
     machine.stack.append(machine.persistent_load(machine.pop()))
 
 
-def _put(layout: struct.Struct) -> Callable[[Unpickler], None]:
+def _memoize_at(layout: struct.Struct) -> Callable[[Unpickler], None]:
     def store(machine: Unpickler) -> None:
         machine.memo[machine.number(layout)] = machine.top()
 
@@ -434,12 +434,12 @@ _INSTRUCTIONS: dict[bytes, Callable[[Unpickler], None]] = {
     pickle.NONE: _constant(None),
     pickle.NEWTRUE: _constant(True),
     pickle.NEWFALSE: _constant(False),
-    pickle.BININT: _fixed(_INT32),
-    pickle.BININT1: _fixed(_UINT8),
-    pickle.BININT2: _fixed(_UINT16),
+    pickle.BININT: _push_number(_INT32),
+    pickle.BININT1: _push_number(_UINT8),
+    pickle.BININT2: _push_number(_UINT16),
     pickle.LONG1: _long_integer(_UINT8),
     pickle.LONG4: _long_integer(_UINT32),
-    pickle.BINFLOAT: _fixed(_FLOAT64),
+    pickle.BINFLOAT: _push_number(_FLOAT64),
     pickle.BINUNICODE: _text(_UINT32),
     pickle.SHORT_BINUNICODE: _text(_UINT8),
     pickle.BINUNICODE8: _text(_UINT64),
@@ -468,8 +468,8 @@ _INSTRUCTIONS: dict[bytes, Callable[[Unpickler], None]] = {
     pickle.NEWOBJ: _new_object,
     pickle.BUILD: _build,
     pickle.BINPERSID: _persistent_id,
-    pickle.BINPUT: _put(_UINT8),
-    pickle.LONG_BINPUT: _put(_UINT32),
+    pickle.BINPUT: _memoize_at(_UINT8),
+    pickle.LONG_BINPUT: _memoize_at(_UINT32),
     pickle.MEMOIZE: _memoize,
     pickle.BINGET: _get(_UINT8),
     pickle.LONG_BINGET: _get(_UINT32),

@@ -27,13 +27,13 @@ class WholeUnpickler(pickle.Unpickler):
         self._storage_of = persistent_load
 
     def persistent_load(self, identity: Any) -> Any:
-        """A storage of the checkpoint, or a class, which the format before torch 1.6 saves with its source."""
+        """Return a storage of the checkpoint, or a class, which the format before torch 1.6 saves with its source."""
         if isinstance(identity, tuple) and identity and identity[0] in ("module", b"module"):
             return identity[1]
         return self._storage_of(identity)
 
     def find_class(self, module: str, name: str) -> Any:
-        """A class or function by name; AttributeError or ModuleNotFoundError if there is none."""
+        """Return a class or function by name; AttributeError or ModuleNotFoundError if there is none."""
         inert = find_inert(module, name)
         if isinstance(inert, StorageKind):
             return inert
@@ -43,7 +43,7 @@ class WholeUnpickler(pickle.Unpickler):
 
 
 def find_own(module: str, name: str) -> Any:
-    """The counterpart of a torch class or function: in the same module, or public in a package above."""
+    """Return the counterpart of a torch class or function: in the same module, or public in a package above."""
     places = [_MOVED.get(module, OWN + module.removeprefix(TORCH))]
     while "." in places[-1]:
         places.append(places[-1].rpartition(".")[0])
@@ -59,5 +59,5 @@ def find_own(module: str, name: str) -> Any:
 
 
 def _get_layout(name: str) -> layout:
-    """The layout with this name in pickles: "torch.strided"."""
+    """Return the layout with this name in pickles: "torch.strided"."""
     return {str(each): each for each in LAYOUTS}[name]

@@ -26,7 +26,7 @@ _ALIGNMENT = 64
 
 
 def load_zip(source: ByteSource, map_location: MapLocation, mapped: bool, read: ReadPickle) -> Any:
-    """The object in a zip checkpoint, by `read`. When `mapped`, storages are pages of the file, copied on write and not
+    """Return the object in a zip checkpoint, by `read`. When `mapped`, storages are pages of the file, copied on write and not
     checksummed.
     """
     reader = _StorageReader(ZipReader(source), mapped)
@@ -46,7 +46,7 @@ class _StorageReader:
         _check_version(archive, self.root)
 
     def read(self, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, whose size must match its record's."""
+        """Return the storage of a claim, whose size must match its record's."""
         record = self.archive.find(f"{self.root}data/{claim.key}")
         if record.size != claim.nbytes:
             raise CheckpointError(
@@ -68,7 +68,7 @@ class _StorageReader:
 
 
 def _find_root(archive: ZipReader) -> str:
-    """The folder that contains all records, with its slash."""
+    """Return the folder that contains all records, with its slash."""
     folders = [name.removesuffix("data.pkl") for name in archive.records if name.endswith("/data.pkl")]
     roots = [folder for folder in folders if folder.count("/") == 1]
     if len(roots) != 1:

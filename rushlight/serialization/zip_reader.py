@@ -59,7 +59,7 @@ class ZipReader:
         self.records = _by_name(record for _, record in located)
 
     def read(self, name: str, limit: int) -> bytes:
-        """The bytes of a record; CheckpointError when it is larger than `limit` or its checksum is wrong."""
+        """Return the bytes of a record; CheckpointError when it is larger than `limit` or its checksum is wrong."""
         record = self.find(name)
         if record.size > limit:
             raise CheckpointError(f"record '{name}' has {record.size} bytes, and at most {limit} are accepted")
@@ -74,7 +74,7 @@ class ZipReader:
         _check_checksum(record, target)
 
     def find(self, name: str) -> Record:
-        """The record called `name`; CheckpointError when there is none, or when it is compressed."""
+        """Return the record called `name`; CheckpointError when there is none, or when it is compressed."""
         record = self.records.get(name)
         if record is None:
             raise CheckpointError(f"has no record '{name[:200]}'")
@@ -86,13 +86,13 @@ class ZipReader:
 
 
 def _check_checksum(record: Record, data: bytes | np.ndarray) -> None:
-    """CheckpointError for a wrong checksum. A checksum of 0 means that there is none."""
+    """Raise CheckpointError for a wrong checksum. A checksum of 0 means that there is none."""
     if record.checksum and crc32(data) != record.checksum:
         raise CheckpointError(f"the checksum of record '{record.name}' does not match its bytes; the file is damaged")
 
 
 def _find_directory(source: ByteSource) -> tuple[int, int, int]:
-    """The number of entries of the central directory, its offset, and its size."""
+    """Return the number of entries of the central directory, its offset, and its size."""
     end, fields = _find_end(source)
     disk, directory_disk, count_here, count, size, offset, _ = fields
     if _has_locator(source, end):
@@ -186,7 +186,7 @@ def _parse_entry(directory: bytes, position: int) -> tuple[_Entry, int]:
         raise CheckpointError("the zip directory is truncated")
     raw_name = directory[name_end - name_length : name_end]
     name = _checked_name(raw_name)
-    size, packed, offset = _widen(name, (size, packed, offset), directory[name_end : name_end + extra_length])
+    size, packed, offset = _replace_by_zip64(name, (size, packed, offset), directory[name_end : name_end + extra_length])
     _check_kind(name, flags, method, packed, size, disk)
     return _Entry(name, raw_name, flags, method, checksum, packed, offset), following
 
@@ -202,7 +202,7 @@ def _checked_name(raw: bytes) -> str:
     return name
 
 
-def _widen(name: str, fields: tuple[int, ...], extra: bytes) -> list[int]:
+def _replace_by_zip64(name: str, fields: tuple[int, ...], extra: bytes) -> list[int]:
     """Replace fields that do not fit in 32 bits by those of the zip64 extra field, which holds exactly these, in order."""
     wide = _zip64_values(name, extra) if _UNKNOWN_32 in fields else ()
     values = iter(wide)
@@ -233,7 +233,7 @@ def _check_kind(name: str, flags: int, method: int, packed: int, size: int, disk
 
 
 def _locate(source: ByteSource, entry: _Entry, directory_offset: int) -> tuple[int, Record]:
-    """The offsets of an entry's local header and its data; header and directory must agree."""
+    """Return the offsets of an entry's local header and its data; header and directory must agree."""
     name = entry.name
     if entry.header_offset + _LOCAL.size > directory_offset:
         raise CheckpointError(f"record '{name}' is declared at byte {entry.header_offset}, outside of the records")

@@ -59,7 +59,7 @@ class ZipWriter:
                 record._file_size = length
 
     def fingerprint(self) -> tuple[int, int]:
-        """Checksums of the names and of the contents written so far."""
+        """Return checksums of the names and of the contents written so far."""
         records = self.archive.infolist()
         contents = b"".join(record.CRC.to_bytes(4, "little") for record in records)
         return zlib.crc32("\n".join(record.filename for record in records).encode()), zlib.crc32(contents)

@@ -42,7 +42,7 @@ class Entry:
             return None
         history.repeat(*kept.seen)
         module = KeptGraph(graph, found.attributes).module()
-        return found.guarded(module, capture._uncaptured(module.forward))
+        return found.guarded(module, capture._disable_capture(module.forward))
 
     def keep(self, history: Any, found: Any) -> None:
         """Saves a capture in the folder."""

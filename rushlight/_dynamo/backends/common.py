@@ -11,7 +11,7 @@ __all__ = ["aot_autograd"]
 
 
 def aot_autograd(*, fw_compiler: Callable, **options: Any) -> Callable:
-    """A backend that hands `fw_compiler(graph, example_inputs)` the graph as aten operators, and the backward one, too.
+    """Return a backend that hands `fw_compiler(graph, example_inputs)` the graph as aten operators, and the backward one, too.
 
     `options` are those of `aot_module_simplified`: `bw_compiler`, `inference_compiler`, `partition_fn`, `decompositions`.
     """

@@ -10,7 +10,7 @@ from rushlight.jit.runtime.objects import ScriptObject
 
 
 def same_value(one: object, other: object) -> bool:
-    """Whether plain values have equal types and values; floats are compared bitwise."""
+    """Return whether plain values have equal types and values; floats are compared bitwise."""
     if one is other:
         return True
     if type(one) is not type(other) or isinstance(one, Tensor):
@@ -19,23 +19,23 @@ def same_value(one: object, other: object) -> bool:
 
 
 def entry_of(owner: ScriptObject, name: str) -> tuple[dict, str, object]:
-    """The entry of an object's attribute: the dict, the name, and the value."""
+    """Return the entry of an object's attribute: the dict, the name, and the value."""
     slots = owner.slots
     return (slots, name, slots[name]) if isinstance(slots, dict) else slots.entry(name)
 
 
 def shape_of(value: list | dict | tuple) -> tuple:
-    """A container's type with its length or a dict's keys."""
+    """Return a container's type with its length or a dict's keys."""
     return type(value), tuple(value) if isinstance(value, dict) else len(value)
 
 
 def has_kind(value: object, kind: object) -> bool:
-    """Whether a value is an object of a type, or a container of a shape."""
+    """Return whether a value is an object of a type, or a container of a shape."""
     if isinstance(kind, tuple):
         return type(value) is kind[0] and shape_of(value) == kind
     return isinstance(value, ScriptObject) and value.type is kind
 
 
 def are_apart(readers: Sequence[Reader], given: Arguments) -> bool:
-    """Whether a call's values in all places are different objects."""
+    """Return whether a call's values in all places are different objects."""
     return len({id(read(given)) for read in readers}) == len(readers)

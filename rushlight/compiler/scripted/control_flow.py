@@ -51,7 +51,7 @@ class ControlFlow(Tensors):
     def _if(self, node: Node, body: list[Statement]) -> None:
         condition = self._operand(node.input(), body)
         if isinstance(condition, Literal):
-            self._taken(node, node.blocks[0] if condition.value else node.blocks[1], body)
+            self._translate_taken_branch(node, node.blocks[0] if condition.value else node.blocks[1], body)
             return
         self._flush(body)
         lengths = dict(self.lengths)
@@ -67,11 +67,11 @@ class ControlFlow(Tensors):
         self.lengths = {var: ends[0][var] if ends[0].get(var) == ends[1].get(var) else None for var in ends[0]}
         results: list[tuple[Var, Operand | None, Operand | None]] = []
         for index, value in enumerate(node.outputs):
-            self.values[value] = self._merged(value, [each and each[index] for each in found], parts, results)
+            self.values[value] = self._merge_branches(value, [each and each[index] for each in found], parts, results)
         body.append(Branch(condition, parts[0], parts[1], results))
 
     def _branch_results(self, block: Block, part: list[Statement]) -> list[object] | None:
-        """A branch's results; None if it never ends, or needs a type that is found later."""
+        """Return a branch's results; None if it never ends, or needs a type that is found later."""
         if any(each.kind == "prim::RaiseException" for each in block.nodes):
             part.append(Stop())
             return None
@@ -86,7 +86,7 @@ class ControlFlow(Tensors):
         return results
 
     def _result(self, value: Value, part: list[Statement]) -> object:
-        """A result of a block, which may be None, or undefined."""
+        """Return a result of a block, which may be None, or undefined."""
         if self._is_open(value):
             self._flush(part)
         found = self._value(value)
@@ -98,19 +98,19 @@ class ControlFlow(Tensors):
         is_written = isinstance(operand, Var) and not self.makers.get(operand, frozenset()).isdisjoint(self.plan.written)
         return operand if is_written else self._contiguous(operand, part)
 
-    def _merged(self, value: Value, options: list, parts: list, results: list) -> object:
-        """The result of an if, merged from its branches."""
+    def _merge_branches(self, value: Value, options: list, parts: list, results: list) -> object:
+        """Return the result of an if, merged from its branches."""
         given = [each for each in options if each is not None and not isinstance(each, Undefined)]
         if not given:
             undefined = [each for each in options if isinstance(each, Undefined)]
             return undefined[0] if undefined else Undefined(without_none(value.type))
         if any(isinstance(each, EmptyList) for each in given):
-            return self._merged_lists(value, given)
+            return self._merge_lists(value, given)
         if any(isinstance(each, Maybe | Plain) for each in given):
-            return self._merged_optional(options, parts, results)
-        return self._joined(options, given, results)
+            return self._merge_optional(options, parts, results)
+        return self._add_if_result(options, given, results)
 
-    def _merged_lists(self, value: Value, given: list) -> object:
+    def _merge_lists(self, value: Value, given: list) -> object:
         if all(each is given[0] for each in given):
             return given[0]
         for each in given:
@@ -120,22 +120,22 @@ class ControlFlow(Tensors):
                         self.plan.note_kind(empty.value, each.kind)
         raise Unsupported("branches that give different lists of tensors")
 
-    def _joined(self, options: list, given: list, results: list) -> Operand:
-        """The variable for a result of an if."""
+    def _add_if_result(self, options: list, given: list, results: list) -> Operand:
+        """Return the variable for a result of an if."""
         if len(given) == len(options) and all(each is given[0] for each in given):
             return given[0]
         kinds = {option.kind for option in given}
         if len(kinds) != 1:
             raise Unsupported("branches whose results differ in type or size")
         kind = kinds.pop()
-        made = self._named(kind)
+        made = self._new_variable(kind)
         row = [Null(kind) if isinstance(each, Undefined) else each for each in options]
         results.append((made, row[0], row[1]))
         if isinstance(kind, TensorOf):
             self.makers[made] = frozenset().union(*(self.makers.get(each, ()) for each in given if isinstance(each, Var)))
         return made
 
-    def _merged_optional(self, options: list, parts: list, results: list) -> Maybe | Plain:
+    def _merge_optional(self, options: list, parts: list, results: list) -> Maybe | Plain:
         if all(isinstance(each, Undefined) or (isinstance(each, Plain) and each.value is None)
                for each in options if each is not None):  # fmt: skip
             return Plain(None)
@@ -148,14 +148,14 @@ class ControlFlow(Tensors):
             values.append(None if each is None or is_none else each.value if isinstance(each, Maybe) else each)
         known = [each for each in values if each is not None]
         if not known:
-            return Maybe(self._joined(present, [each for each in present if each is not None], results), None)
+            return Maybe(self._add_if_result(present, [each for each in present if each is not None], results), None)
         kind = known[0].kind
         pairs = zip(values, options, strict=True)
         row = [Null(kind) if each is None and option is not None else each for each, option in pairs]
-        flag = self._joined(present, [each for each in present if each is not None], results)
-        return Maybe(flag, self._joined(row, [each for each in row if each is not None], results))
+        flag = self._add_if_result(present, [each for each in present if each is not None], results)
+        return Maybe(flag, self._add_if_result(row, [each for each in row if each is not None], results))
 
-    def _taken(self, node: Node, block: Block, body: list[Statement]) -> None:
+    def _translate_taken_branch(self, node: Node, block: Block, body: list[Statement]) -> None:
         """Translate an if whose condition is known."""
         self._block(block, body)
         for value, inner in zip(node.outputs, block.outputs, strict=True):
@@ -185,7 +185,7 @@ class ControlFlow(Tensors):
         self._flush(body)
         counter = self._var("i", INT)
         self.values[block.inputs[0]] = counter
-        carried = self._carried(block, initial, body)
+        carried = self._make_carried_variables(block, initial, body)
         before = dict(self.lengths)
         inner: list[Statement] = []
         self.depth += 1
@@ -196,7 +196,7 @@ class ControlFlow(Tensors):
         self._flush(inner)
         self.depth -= 1
         self.loop = self.loop[:-1]
-        self._lengths_after(before, limit, condition == again == Literal(True))
+        self._update_lengths(before, limit, condition == again == Literal(True))
         rows = [each for part in following for each in part]
         carries = [(var, first, after) for (var, first), after in zip(carried.variables, rows, strict=True)]
         pointers = frozenset(var for value in block.inputs[1:] for var in self._pointers(value))
@@ -209,7 +209,7 @@ class ControlFlow(Tensors):
         found = found.value if isinstance(found, Maybe) else found
         return [found] if value in self.plan.pointers and isinstance(found, Var) else []
 
-    def _carried(self, block: Block, initial: Sequence[object], body: list[Statement]) -> _Carried:
+    def _make_carried_variables(self, block: Block, initial: Sequence[object], body: list[Statement]) -> _Carried:
         """Make the variables that a loop carries."""
         carried = _Carried()
         for value, first in zip(block.inputs[1:], initial, strict=True):
@@ -238,7 +238,7 @@ class ControlFlow(Tensors):
         return kind_of_type(first.type) or self.plan.kinds.get(value)
 
     def _carry(self, value: Value, kind: Kind, first: Operand, carried: _Carried) -> Var:
-        var = self._named(kind)
+        var = self._new_variable(kind)
         carried.variables.append((var, first))
         if isinstance(kind, ListOf):
             self.lengths[var] = None
@@ -262,7 +262,7 @@ class ControlFlow(Tensors):
         else:
             present, inside = Literal(True), first
         kind = self.plan.kinds.get(value) if inside is None else inside.kind
-        flag = self._named(Literal(True).kind)
+        flag = self._new_variable(Literal(True).kind)
         carried.variables.append((flag, present))
         if kind is None:
             self.values[value] = Maybe(flag, None)
@@ -273,7 +273,7 @@ class ControlFlow(Tensors):
         carried.pairs.append((var, flag))
 
     def _following(self, block: Block, index: int, carried: _Carried, inner: list[Statement]) -> list[Operand]:
-        """The values for the next round, in the order of the loop's variables."""
+        """Return the values for the next round, in the order of the loop's variables."""
         value, (var, flag) = block.inputs[index + 1], carried.pairs[index]
         after = self._result(block.outputs[index + 1], inner)
         if var is None and flag is None:
@@ -335,8 +335,8 @@ class ControlFlow(Tensors):
         self.plan.flow(value, makers)
         self.plan.point(value)
 
-    def _lengths_after(self, before: dict[Var, int | None], limit: Operand, is_for: bool) -> None:
-        """The lengths of lists after a loop of `limit` rounds, where known."""
+    def _update_lengths(self, before: dict[Var, int | None], limit: Operand, is_for: bool) -> None:
+        """Update the known lengths of lists after a loop of `limit` rounds."""
         rounds = limit.value if isinstance(limit, Literal) and is_for else None
         after = {}
         begun = {var: 0 for var, loop in self.settled.items() if var not in before and len(loop) <= len(self.loop)}

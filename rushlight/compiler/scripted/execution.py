@@ -136,9 +136,9 @@ class Execution:
             self._count(operator)
             if any(type(each) is Symbol for each in arguments) and self._on_numbers(node, operator, arguments, values):
                 return
-        given = [self._given(node, place, each) for place, each in enumerate(arguments)]
+        given = [self._prepare_argument(node, place, each) for place, each in enumerate(arguments)]
         if any(each.type == STRING for each in node.outputs):
-            given = [_closed(each) for each in given]
+            given = [_specialize_sizes(each) for each in given]
         local = dict(zip(node.inputs, given, strict=True))
         run_nodes([node], local)
         if self.recorder is not None:
@@ -147,7 +147,7 @@ class Execution:
             values[value] = local[value]
 
     def _element(self, operator: Operator, tensor: Tensor) -> object:
-        """The element of a constant tensor, which every call checks again."""
+        """Return the element of a constant tensor, which every call checks again."""
         with SuspendModes():
             return self.world.element(operator, tensor, operator.function(tensor))
 
@@ -157,7 +157,7 @@ class Execution:
             raise TooManyRounds("more operators than one program holds")
         self.tensor_nodes += operator.op is not None
 
-    def _given(self, node: Node, place: int, value: object) -> object:
+    def _prepare_argument(self, node: Node, place: int, value: object) -> object:
         if type(value) is not Symbol:
             return self._concrete(value)
         if self.world.is_changing(value) and takes_number(node, place):
@@ -199,7 +199,7 @@ class Execution:
         values.update(zip(node.outputs, carried, strict=True))
 
     def _rounds(self, value: object) -> object:
-        """A loop's limit or condition. TooManyRounds if a changing number decides it and the budget forbids that."""
+        """Return a loop's limit or condition. TooManyRounds if a changing number decides it and the budget forbids that."""
         if type(value) is Symbol and not self.budget.open_loops:
             raise TooManyRounds("a loop whose rounds a number decides")
         return self._concrete(value)
@@ -281,7 +281,7 @@ class Execution:
     def _same(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = self._value(node.input(), values)
 
-    def _undefined(self, node: Node, values: dict[Value, object]) -> None:
+    def _set_none(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = None
 
     def _list(self, node: Node, values: dict[Value, object]) -> None:
@@ -307,16 +307,16 @@ _SPECIAL = {
     "prim::CreateObject": Execution._create, "prim::Enter": Execution._manage, "prim::Exit": Execution._manage,
     "aten::set_grad_enabled": Execution._set_grad_mode, "aten::is_grad_enabled": Execution._grad_mode,
     "prim::isinstance": Execution._is_instance, "prim::unchecked_cast": Execution._same,
-    "prim::Uninitialized": Execution._undefined, "prim::ListConstruct": Execution._list,
+    "prim::Uninitialized": Execution._set_none, "prim::ListConstruct": Execution._list,
     "prim::TupleConstruct": Execution._tuple, "prim::DictConstruct": Execution._dict, "prim::ListUnpack": Execution._unpack,
     "prim::TupleUnpack": Execution._unpack,
 }  # fmt: skip
 
 
-def _closed(value: object) -> object:
-    """A value with open sizes specialized, for conversion to text."""
+def _specialize_sizes(value: object) -> object:
+    """Return a value with open sizes specialized, for conversion to text."""
     if type(value) in (list, tuple):
-        return type(value)(map(_closed, value))
+        return type(value)(map(_specialize_sizes, value))
     return int(value) if type(value) is SymInt else value
 
 
@@ -327,7 +327,7 @@ def _reason(node: Node, error: Exception) -> str:
 
 
 def _draws(operator: Operator, arguments: list) -> bool:
-    """Whether an operator draws random numbers; disabled dropout does not."""
+    """Return whether an operator draws random numbers; disabled dropout does not."""
     name = operator.schema.name.removeprefix("aten::").removesuffix("_")
     by_name = dict(zip((argument.name for argument in operator.schema.arguments), arguments, strict=False))
     trains = by_name.get("train", by_name.get("training"))
@@ -338,7 +338,7 @@ def _draws(operator: Operator, arguments: list) -> bool:
 
 
 def has_tensors(value: object) -> bool:
-    """Whether a value contains a tensor."""
+    """Return whether a value contains a tensor."""
     if isinstance(value, dict):
         return any(map(has_tensors, value.values()))
     return isinstance(value, Tensor) or (isinstance(value, list | tuple) and any(map(has_tensors, value)))

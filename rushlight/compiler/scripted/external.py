@@ -22,21 +22,21 @@ _WHOLE = {"int": 1, "float": 1.0, "bool": True}
 
 
 def is_random(node: Node) -> bool:
-    """Whether a node draws random numbers; dropout known to be off does not."""
+    """Return whether a node draws random numbers; dropout known to be off does not."""
     if node.kind.removeprefix("aten::") not in RANDOM or writes(node):
         return False
     return not (node.kind.endswith("dropout") and node.input(2).constant() is False)
 
 
 def may_be_external(node: Node) -> bool:
-    """Whether a program may call a node in Python: an operator on tensors and numbers, with tensors as results."""
+    """Return whether a program may call a node in Python: an operator on tensors and numbers, with tensors as results."""
     values = [*node.inputs, *node.outputs]
     has_lists = any(isinstance(part, TensorType) for value in values for part in value.type.contained())
     return operator_of(node) is not None and not has_lists and not writes(node)
 
 
 def external_call(node: Node, found: Sequence[object]) -> External:
-    """The call for a node with arguments `found`: variables, or known values. Unsupported if it fails on ones."""
+    """Return the call for a node with arguments `found`: variables, or known values. Unsupported if it fails on ones."""
     if not may_be_external(node) or not all(isinstance(value.type, TensorType) for value in node.outputs):
         raise Unsupported(f"{node.kind}, which only the interpreter runs")
     function = function_of(node)

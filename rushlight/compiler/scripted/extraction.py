@@ -26,14 +26,14 @@ class Extract:
 
 
 def enclosing(node: Node, block: Block) -> Node:
-    """The node of a block that is, or contains, a node."""
+    """Return the node of a block that is, or contains, a node."""
     while node.block is not block and node.block is not None and node.block.owner is not None:
         node = node.block.owner
     return node
 
 
 def append_only(graph: Graph) -> frozenset[int]:
-    """The positions of list inputs that a graph only appends to."""
+    """Return the positions of list inputs that a graph only appends to."""
     return frozenset(
         place for place, value in enumerate(graph.inputs)
         if isinstance(value.type, ListType) and value.uses and all(_is_append(*use, value) for use in value.uses)

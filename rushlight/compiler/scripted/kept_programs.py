@@ -54,21 +54,21 @@ def to_bytes(form: Form, plan_key: str, held: dict[str, Tensor], constants: Cons
     if form.written or form.asking is not None or not isinstance(form.sizes, KnownSizes):
         return None
     try:
-        content = marshal.dumps((_VERSION, plan_key, *_described(form, held, constants)))
+        content = marshal.dumps((_VERSION, plan_key, *_describe_form(form, held, constants)))
     except (CannotTell, ValueError):
         return None
     return cache.digest(content).encode() + content
 
 
-def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tuple:
+def _describe_form(form: Form, held: dict[str, Tensor], constants: Constants) -> tuple:
     readers = {id(value): ("slot", ("held", path), name) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)}
     readers |= {id(value): read.to_data() for read, value in form.conditions if isinstance(value, Tensor)}
-    readers |= _derived(form)
+    readers |= _find_derived(form)
     return (
         form.inputs.pattern,
         tuple((target, readers.get(id(value)) or _constant_data(value, constants)) for target, value in held.items()),
-        tuple((path, name, _expected(value)) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)),
-        tuple((read.to_data(), _expected(value)) for read, value in form.conditions),
+        tuple((path, name, _describe_expected(value)) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)),
+        tuple((read.to_data(), _describe_expected(value)) for read, value in form.conditions),
         tuple((read.to_data(), _kind_data(kind)) for read, kind in form.kinds),
         tuple((one.to_data(), other.to_data()) for one, other in form.aliases),
         tuple(read.to_data() for read in form.apart),
@@ -80,7 +80,7 @@ def _described(form: Form, held: dict[str, Tensor], constants: Constants) -> tup
     )  # fmt: skip
 
 
-def _derived(form: Form) -> dict[int, tuple]:
+def _find_derived(form: Form) -> dict[int, tuple]:
     """Find the tensors that the capture derived from packed weights, and the recipes to derive them again."""
     found: dict[int, tuple] = {}
     for path, (_, name, value) in zip(form.paths, form.reads, strict=True):
@@ -113,7 +113,7 @@ def _derive_again(owner: object, name: str, recipe: tuple) -> Tensor:
     return held.constant(*recipe)
 
 
-def _expected(value: object) -> tuple:
+def _describe_expected(value: object) -> tuple:
     if isinstance(value, Tensor):
         return ("tensor",)
     if isinstance(value, Enum):
@@ -166,8 +166,8 @@ def _program(plan, library, parts: list, arguments: Sequence[object], constants:
     if repr(inputs.pattern) != repr(pattern):  # repr tells 1 from True, == does not
         raise _NotThere
     form = Form(
-        inputs, [(at(path), name, _found(at(path).slots[name], expected)) for path, name, expected in reads],
-        [(read, _found(read(arguments), expected)) for read, expected in ((reader(data), each) for data, each in conditions)],
+        inputs, [(at(path), name, _check_found(at(path).slots[name], expected)) for path, name, expected in reads],
+        [(reader(data), _check_found(reader(data)(arguments), expected)) for data, expected in conditions],
         [(reader(data), _kind(reader(data)(arguments), kind)) for data, kind in kinds],
         [(reader(one), reader(other)) for one, other in aliases], [reader(data) for data in apart],
         [reader(data) for data in late],
@@ -202,7 +202,7 @@ def _no_details() -> tuple:
     raise RuntimeError("the graph of a kept program is not there")
 
 
-def _found(value: object, expected: tuple) -> object:
+def _check_found(value: object, expected: tuple) -> object:
     """Return the value that is there now, if it is as the entry expects."""
     kind, *rest = expected
     fits = {
@@ -219,7 +219,7 @@ def _found(value: object, expected: tuple) -> object:
 def _kind(value: object, kind: tuple) -> object:
     name, rest = kind
     if name == "object":
-        return _found(value, ("object", rest)).type
+        return _check_found(value, ("object", rest)).type
     container = _CONTAINERS[name]
     return container, tuple(rest) if isinstance(rest, tuple) else int(rest)
 

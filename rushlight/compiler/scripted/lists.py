@@ -77,7 +77,7 @@ class Lists(Values):
             if known is None:
                 self.values[value] = EmptyList(body, self._var("list", BOOL).name, value, self.loop)
                 return
-            self.values[value] = self._listed([], known, body)
+            self.values[value] = self._make_list([], known, body)
             return
         is_list = needs_list(value) or isinstance(value.type.element, types.ListType)
         if node.output.type.element in SCALARS and not is_list:
@@ -94,7 +94,7 @@ class Lists(Values):
         kind = kind_of_type(value.type) or self._tensor_list_kind(value, operands)
         for item in operands:
             self._check_stored(item)
-        self.values[value] = self._listed(operands, kind, body)
+        self.values[value] = self._make_list(operands, kind, body)
 
     def _tensor_list_kind(self, value: Value, operands: Sequence[Operand]) -> ListOf:
         kinds = {TensorOf(each.kind.dtype, each.kind.size) for each in operands if isinstance(each.kind, TensorOf)}
@@ -190,14 +190,14 @@ class Lists(Values):
     def _add_list_node(self, node: Node, op: str, operands: list[Operand], body: list[Statement]) -> None:
         values = operands[0]
         if op == "sorted":
-            target = self._named(values.kind)
+            target = self._new_variable(values.kind)
             body += [Compute(target, "duplicate", [values]), Compute(None, "sort", [target, Literal(False)])]
             self.values[node.output] = target
             self.lengths[target] = self.lengths.get(values)
             return
         target = None
         if node.kind not in MUTATING or op == "pop":
-            target = self._named(self._list_result(node, op, values.kind))
+            target = self._new_variable(self._list_result(node, op, values.kind))
         if op == "getitem" and isinstance(values.kind.element, TensorOf) and not self.plan.aliases.has_writers(node.input()):
             op = "peek"
         body.append(Compute(target, op, operands))
@@ -251,19 +251,19 @@ class Lists(Values):
             return False
         if op == "contains":
             item = self._operand(node.input(1), body)
-            operands = [self._computed("eq", [each, item], BOOL, body) for each in operands]
+            operands = [self._compute("eq", [each, item], BOOL, body) for each in operands]
         found = operands[0]
         for each in operands[1:]:
-            found = self._computed(CHAINED[op], [found, each], found.kind, body)
+            found = self._compute(CHAINED[op], [found, each], found.kind, body)
         self.values[node.output] = found
         return True
 
-    def _computed(self, op: str, operands: list[Operand], kind: Kind, body: list[Statement]) -> Var:
-        target = self._named(kind)
+    def _compute(self, op: str, operands: list[Operand], kind: Kind, body: list[Statement]) -> Var:
+        target = self._new_variable(kind)
         body.append(Compute(target, op, operands))
         return target
 
-    def _unpacked(self, node: Node, body: list[Statement]) -> None:
+    def _unpack_list(self, node: Node, body: list[Statement]) -> None:
         """Translate `prim::ListUnpack` of a list of the program; the program stops if the list has another length."""
         found = None if self._is_open(node.input()) else self._value(node.input())
         if isinstance(found, Elements | Plain):
@@ -275,10 +275,10 @@ class Lists(Values):
         if not isinstance(found, Var):
             self._tensor_node(node, body)
             return
-        length = self._computed("len", [found], INT, body)
-        body.append(Compute(None, "check", [self._computed("eq", [length, Literal(len(node.outputs))], BOOL, body)]))
+        length = self._compute("len", [found], INT, body)
+        body.append(Compute(None, "check", [self._compute("eq", [length, Literal(len(node.outputs))], BOOL, body)]))
         for index, value in enumerate(node.outputs):
-            self.values[value] = self._computed("getitem", [found, Literal(index)], found.kind.element, body)
+            self.values[value] = self._compute("getitem", [found, Literal(index)], found.kind.element, body)
 
     # Lists of tensors
 
@@ -311,9 +311,9 @@ class Lists(Values):
             self.plan.fix(self.length_origins.get(values, ()))
             raise Unsupported(f"{node.kind} of a list of tensors whose length only the program knows")
         self._flush(body)
-        self._stacked(node, values, count, body)
+        self._stack_list(node, values, count, body)
 
-    def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
+    def _stack_list(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
         """Translate `stack` or `cat` of a list of `count` tensors: they lie in memory one after the other, as one tensor."""
         raise NotImplementedError
 

@@ -50,7 +50,7 @@ class Memory(Lists):
 
     def _add_view(self, node: Node, source: Var, result: Tensor, terms: list[Term], body: list[Statement]) -> None:
         impl = result._impl
-        target = self._named(tensor_of(impl.dtype, impl.sizes, impl.strides))
+        target = self._new_variable(tensor_of(impl.dtype, impl.sizes, impl.strides))
         body.append(View(target, source, terms, impl.storage_offset))
         self.makers[target] = self.makers.get(source, frozenset())
         self.values[node.output] = target
@@ -60,7 +60,7 @@ class Memory(Lists):
         found = [self._value(value) for value in node.inputs[1:]]
         if any(isinstance(each, Var) for each in found):
             if node.kind == "aten::select" and isinstance(found[0], Literal):
-                return [found[0].value, 0], [self._moved(source, found[0].value, found[1], 1)]
+                return [found[0].value, 0], [self._view_offset(source, found[0].value, found[1], 1)]
             if node.kind == "aten::slice" and isinstance(found[0], Literal) and isinstance(found[1], Var):
                 return self._slice_arguments(node, source, found)
             for value in node.inputs[1:]:
@@ -76,7 +76,7 @@ class Memory(Lists):
             return example_of(found)
         raise Unsupported("a view by a number that only the program knows")
 
-    def _moved(self, source: Var, dim: int, index: Operand, length: int, wraps: bool = True) -> Term:
+    def _view_offset(self, source: Var, dim: int, index: Operand, length: int, wraps: bool = True) -> Term:
         size = source.kind.size
         if not -len(size) <= dim < len(size) or length > size[dim]:
             raise Unsupported("a dimension or a length that is out of range")
@@ -90,7 +90,7 @@ class Memory(Lists):
             for value in (*node.inputs[2:4], *node.input(2).node.inputs, *node.input(3).node.inputs):
                 self._specialize(value)
             raise Unsupported("a slice whose length only the program knows")
-        return [dim.value, 0, length, 1], [self._moved(source, dim.value, start, length, wraps=False)]
+        return [dim.value, 0, length, 1], [self._view_offset(source, dim.value, start, length, wraps=False)]
 
     def _distance(self, start: Value, end: Value) -> int | None:
         """Return the difference of two ints if it is always the same, else None."""

@@ -65,12 +65,12 @@ class SizeChecks:
         self._symbols = [(binding.symbol, places[binding.source[0]], binding.source[1]) for binding in environment.bindings
                          if binding.source[0] in places]  # fmt: skip
         self._relations = [guard.relation for guard in environment.relations()]
-        self._inputs = [(index, *self._expected(*sizes.inputs[place], environment)) for place, index in places.items()
+        self._inputs = [(index, *self._expected_geometry(*sizes.inputs[place], environment)) for place, index in places.items()
                         if place in sizes.inputs]  # fmt: skip
         self._is_open = bool(environment.bindings)
 
     @staticmethod
-    def _expected(tensor: Tensor, geometry: Geometry | None, environment: ShapeEnv) -> tuple:
+    def _expected_geometry(tensor: Tensor, geometry: Geometry | None, environment: ShapeEnv) -> tuple:
         impl = tensor._impl
         rows = geometry or (impl.sizes, impl.strides)
         plain = geometry is None

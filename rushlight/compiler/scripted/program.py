@@ -50,7 +50,7 @@ class Inputs:
 
     @property
     def pattern(self) -> tuple:
-        """The part of the arguments that a program specializes on, except objects, as plain values: the structure, which
+        """Return the part of the arguments that a program specializes on, except objects, as plain values: the structure, which
         tensors are
 
         identical, and the other values in containers.

@@ -101,18 +101,18 @@ def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool
             build(node, arguments, values)
             continue
         if in_place and writes(node):
-            values[node.output] = written(node, [_unwrapped(each) for each in arguments])
+            values[node.output] = written(node, [_unwrap_known(each) for each in arguments])
             continue
         if any(isinstance(each, Number) for each in arguments):
-            values[node.output] = _run_with_numbers(node, [_unwrapped(each) for each in arguments])
+            values[node.output] = _run_with_numbers(node, [_unwrap_known(each) for each in arguments])
             continue
         is_known = node.kind == "prim::NumToTensor" or any(isinstance(each, Known) for each in arguments)
         if is_known and not any(isinstance(each, Tensor) and each._impl.fake for each in arguments):
             with SuspendModes():
-                results = function_of(node)(*map(_unwrapped, arguments))
+                results = function_of(node)(*map(_unwrap_known, arguments))
             values[node.output] = Known(results) if isinstance(results, Tensor) else results
             continue
-        results = function_of(node)(*map(_unwrapped, arguments))
+        results = function_of(node)(*map(_unwrap_known, arguments))
         if node.outputs:
             values.update(zip(node.outputs, (results,) if len(node.outputs) == 1 else results, strict=True))
 
@@ -123,7 +123,7 @@ def _run_with_numbers(node: Node, arguments: list) -> object:
     return call_with_numbers(node, arguments)
 
 
-def _unwrapped(value: object) -> object:
+def _unwrap_known(value: object) -> object:
     return value.tensor if isinstance(value, Known) else value
 
 
@@ -132,15 +132,15 @@ def _unpack(node: Node, arguments: list, values: dict) -> None:
 
 
 def _make_list(node: Node, arguments: list, values: dict) -> None:
-    values[node.output] = [_unwrapped(value) for value in arguments]
+    values[node.output] = [_unwrap_known(value) for value in arguments]
 
 
 def _make_tuple(node: Node, arguments: list, values: dict) -> None:
-    values[node.output] = tuple(_unwrapped(value) for value in arguments)
+    values[node.output] = tuple(_unwrap_known(value) for value in arguments)
 
 
 def _make_dict(node: Node, arguments: list, values: dict) -> None:
-    items = [_unwrapped(value) for value in arguments]
+    items = [_unwrap_known(value) for value in arguments]
     values[node.output] = dict(zip(items[::2], items[1::2], strict=True))
 
 

@@ -60,7 +60,7 @@ class Results:
         if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
             if self.world.is_outside(value):
                 return Read(self.world.reader_of(value))
-            return self._filled(value, value.type, value.slots)
+            return self._fill_items(value, value.type, value.slots)
         return Value(value)
 
     def contents(self, value: list | dict) -> Items:
@@ -75,9 +75,9 @@ class Results:
         return Output(place, type(value) is SymInt)
 
     def _container(self, value: list | tuple | dict) -> Items:
-        return self._filled(value, type(value), value)
+        return self._fill_items(value, type(value), value)
 
-    def _filled(self, value: object, kind: object, contents: list | tuple | dict) -> Items:
+    def _fill_items(self, value: object, kind: object, contents: list | tuple | dict) -> Items:
         found = self._items.get(id(value))
         if found is None:
             keys = list(contents) if isinstance(contents, dict) else None

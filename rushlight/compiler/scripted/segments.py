@@ -210,7 +210,7 @@ class Segmented:
 
     @property
     def segments(self) -> list[Segment | Branching]:
-        """The current segments."""
+        """Return the current segments."""
         return [segment for segment, _ in self.steps]
 
     def _with_last_uses(self, segments: Sequence[Segment | Branching]) -> tuple:
@@ -242,7 +242,7 @@ class Segmented:
     def _run(self, segment: Segment | Branching, values: dict[Value, object], entered: list[ScriptObject]) -> None:
         """Run a segment, or its pieces if it is cut now, and add its outputs to `values`."""
         given = [_value_of(value, values) for value in segment.inputs]
-        results = segment.run(given) if self.seconds is None else self._timed(segment, given)
+        results = segment.run(given) if self.seconds is None else self._run_timed(segment, given)
         if results is None:
             for piece in self._pieces_of(segment):
                 self._run(piece, values, entered)
@@ -251,7 +251,7 @@ class Segmented:
         if segment.entered:
             _note_entered(segment.entered, values, entered)
 
-    def _timed(self, segment: Segment | Branching, given: list) -> list:
+    def _run_timed(self, segment: Segment | Branching, given: list) -> list:
         start = time.perf_counter()
         results = segment.run(given)
         self.seconds[segment] = self.seconds.get(segment, 0.0) + time.perf_counter() - start
@@ -277,7 +277,7 @@ class Segmented:
             if self.steps is not steps:
                 return
         pieces = [piece for segment, _ in steps for piece in self._uncut(segment)]
-        joined = self._with_last_uses(list(self._joined(pieces)))
+        joined = self._with_last_uses(list(self._join_interpreted(pieces)))
         with self._lock:
             if self.steps is steps:
                 self.steps = joined
@@ -312,7 +312,7 @@ class Segmented:
         for is_apart, group in groupby(nodes, apart.__contains__):
             yield from self._segment(list(group), "operators on quantized tensors" if is_apart else "")
 
-    def _joined(self, pieces: Sequence[Segment | Branching]) -> Iterator[Segment | Branching]:
+    def _join_interpreted(self, pieces: Sequence[Segment | Branching]) -> Iterator[Segment | Branching]:
         """Yield the pieces, with adjacent ones that only the interpreter runs joined."""
         for interpreted, group in groupby(pieces, lambda piece: isinstance(piece, Segment) and not piece.may_be_native):
             found = list(group)

@@ -24,7 +24,7 @@ def lift_state(graph: Graph, arguments: Sequence[object]) -> list[Source]:
         return []
     assigned = dict.fromkeys(owners.key(node) for node in assignments)
     reads = [node for node in graph.find_all_nodes("prim::GetAttr") if owners.key(node) in assigned]
-    kinds = {owners.key(node): _declared(node, owners) for node in assignments}
+    kinds = {owners.key(node): _declared_type(node, owners) for node in assignments}
     sources = [owners.source(key) for key in assigned]
     for key in assigned:
         _store_first(graph, owners, key, kinds[key])
@@ -79,7 +79,7 @@ class _Owners:
         return Source(owner.argument, (*owner.path, key[1]))
 
 
-def _declared(node: Node, owners: _Owners):
+def _declared_type(node: Node, owners: _Owners):
     return owners.objects[node.input()].type.attributes[node["name"]].type
 
 

@@ -76,7 +76,7 @@ class Tensors(Memory):
         self.piece.wanted.update((node.output, *unpack.outputs))
         operands = [self._operand(value, body) for value in unpack.outputs]
         unpack.destroy()
-        self.values[node.output] = self._listed(operands, self._tensor_list_kind(node.output, operands), body)
+        self.values[node.output] = self._make_list(operands, self._tensor_list_kind(node.output, operands), body)
 
     def _into_piece(self, node: Node, body: list[Statement]) -> None:
         """Add a node to the open piece."""
@@ -114,7 +114,7 @@ class Tensors(Memory):
                 raise Unsupported(f"{node.kind} of a value that only the program knows")
             found.append(each)
         call = external_call(node, found)
-        outputs = [self._named(kind) for kind in call.outputs]
+        outputs = [self._new_variable(kind) for kind in call.outputs]
         self.draws = self.draws or is_random(node)
         body.append(Call(len(self.calls), [each for each in found if isinstance(each, Var)], outputs))
         self.calls.append(call)
@@ -150,7 +150,7 @@ class Tensors(Memory):
         body.append(Compute(target, "getitem", [sizes, self._value(node.input(1))]))
         self.values[node.output] = target
 
-    def _stacked(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
+    def _stack_list(self, node: Node, values: Var, count: int, body: list[Statement]) -> None:
         """Translate `stack` or `cat` of a list of `count` tensors: they lie in memory one after the other, as one tensor."""
         element, dim = values.kind.element, self._value(node.input(1))
         if not isinstance(dim, Literal):

@@ -159,7 +159,7 @@ class _Translator(ControlFlow):
             tensors = value.node.input(0)
             operand = self._operand(tensors, body)
             self._check_listed(tensors)
-            return Joined(value.node.kind, self._placed(operand, outputs), value.node.input(1).constant())
+            return Joined(value.node.kind, self._output_index(operand, outputs), value.node.input(1).constant())
         if value.node.kind == "prim::TupleConstruct":
             parts = tuple(self._output(each, outputs, body) for each in value.node.inputs)
             return Named(value.type, parts) if value.type.name is not None else parts
@@ -167,7 +167,7 @@ class _Translator(ControlFlow):
         if isinstance(found, Maybe):
             if found.value is None:
                 raise Unsupported("an optional result of unknown type")
-            return Optional(self._placed(found.present, outputs), self._placed(found.value, outputs))
+            return Optional(self._output_index(found.present, outputs), self._output_index(found.value, outputs))
         if isinstance(found, Plain) and not isinstance(found.value, list):
             return Constant(found.value)
         operand = self._operand(value, body)
@@ -178,7 +178,7 @@ class _Translator(ControlFlow):
             self._check_listed(value)
         if isinstance(operand.kind, TensorOf):
             self._check_shared(value)
-        return self._placed(operand, outputs)
+        return self._output_index(operand, outputs)
 
     def _check_shared(self, value: Value) -> None:
         """Check that a result, which is a copy, is no view of another result or of an input."""
@@ -189,7 +189,7 @@ class _Translator(ControlFlow):
         if is_given or self.results.setdefault(root, value) is not value:
             raise Unsupported("results that share memory")
 
-    def _placed(self, operand: Operand, outputs: list[Operand]) -> int:
+    def _output_index(self, operand: Operand, outputs: list[Operand]) -> int:
         for place, each in enumerate(outputs):
             if each is operand:
                 return place
@@ -217,7 +217,7 @@ class _Translator(ControlFlow):
         if special is not None:
             special(self, node, body)
         elif kind in READS and is_tensor(node.input()):
-            self._read(node, body)
+            self._read_scalar(node, body)
         elif any(is_tensor(value) or is_tensor_list(value) for value in (*node.inputs, *node.outputs)):
             try:
                 self._tensor_node(node, body)
@@ -225,12 +225,12 @@ class _Translator(ControlFlow):
                 self.joins.add(node)
         elif any(isinstance(value.type, types.ListType) for value in (*node.inputs, *node.outputs)):
             known = [self._value(value) for value in node.inputs]
-            if not self._folded(node, known):
+            if not self._fold_constants(node, known):
                 self._list_node(node, body)
         else:
             self._scalar_node(node, body)
 
-    def _folded(self, node: Node, known: Sequence[object]) -> bool:
+    def _fold_constants(self, node: Node, known: Sequence[object]) -> bool:
         """Compute an operator on constants now; return False if it has to be computed later, for example because it fails."""
         if len(node.outputs) != 1 or not known or not all(isinstance(each, Plain | Literal) for each in known):
             return False
@@ -248,7 +248,7 @@ class _Translator(ControlFlow):
 
     def _scalar_node(self, node: Node, body: list[Statement]) -> None:
         known = [self._value(value) for value in node.inputs]
-        if self._folded(node, known):
+        if self._fold_constants(node, known):
             return
         op = SCALAR_OPERATORS.get(node.kind)
         is_known = len(node.outputs) == 1 and (node.output.type in SCALARS or isinstance(node.output.type, types.NumberType))
@@ -285,7 +285,7 @@ class _Translator(ControlFlow):
         if isinstance(one, Maybe):
             target = one.present
             if not negated:
-                target = self._computed("not", [one.present], BOOL, body)
+                target = self._compute("not", [one.present], BOOL, body)
             self.values[node.output] = target
         else:
             self.values[node.output] = Literal((isinstance(one, Plain) and one.value is None) != negated)
@@ -300,7 +300,7 @@ class _Translator(ControlFlow):
         else:
             self.values[node.output] = found
 
-    def _read(self, node: Node, body: list[Statement]) -> None:
+    def _read_scalar(self, node: Node, body: list[Statement]) -> None:
         """Translate the conversion of a one-element tensor to a number."""
         source = self._operand(node.input(), body)
         if not isinstance(source, Var) or not isinstance(source.kind, TensorOf) or source.kind.numel != 1:
@@ -315,7 +315,7 @@ class _Translator(ControlFlow):
         if kind == INT and own.is_floating_point:
             whole = self._var("n", FLOAT)
             body.append(Read(whole, source))
-            self.values[node.output] = self._computed("truncate", [whole], INT, body)
+            self.values[node.output] = self._compute("truncate", [whole], INT, body)
             return
         target = self._var("n", kind)
         body.append(Read(target, source))
@@ -331,7 +331,7 @@ class _Translator(ControlFlow):
         self._flush(body)
         body.append(Stop())
 
-    def _uninitialized(self, node: Node, body: list[Statement]) -> None:
+    def _translate_uninitialized(self, node: Node, body: list[Statement]) -> None:
         self.values[node.output] = Undefined(without_none(node.output.type))
 
     def _range(self, node: Node, body: list[Statement]) -> None:
@@ -344,8 +344,8 @@ class _Translator(ControlFlow):
 _SPECIAL = {
     "prim::If": _Translator._if, "prim::Loop": _Translator._loop, "prim::GetAttr": _Translator._attribute,
     "prim::RaiseException": _Translator._stop, "prim::unchecked_cast": _Translator._cast,
-    "prim::ListConstruct": _Translator._new_list, "prim::Uninitialized": _Translator._uninitialized,
-    "aten::__is__": _Translator._is_same, "aten::__isnot__": _Translator._is_same, "prim::ListUnpack": _Translator._unpacked,
+    "prim::ListConstruct": _Translator._new_list, "prim::Uninitialized": _Translator._translate_uninitialized,
+    "aten::__is__": _Translator._is_same, "aten::__isnot__": _Translator._is_same, "prim::ListUnpack": _Translator._unpack_list,
     "prim::rangelist": _Translator._range,
 }  # fmt: skip
 

@@ -50,20 +50,20 @@ def takes_number(node: Node, place: int) -> bool:
 def call_with_numbers(node: Node, arguments: list) -> object:
     """Return the result of an operator that has Numbers among its arguments."""
     if node.kind in ("aten::tensor", "aten::full", "aten::full_like", "aten::fill_"):
-        return _made(node, arguments)
+        return _make_filled(node, arguments)
     others = [each for each in arguments if isinstance(each, Tensor)]
     if node.kind == "aten::where":
         others = others[1:]
     kinds = {id(each): _dtype_for(each, node, others) for each in arguments if isinstance(each, Number)}
     chosen = [_as_dtype(each, kinds[id(each)]) if isinstance(each, Number) else each for each in arguments]
     if node.kind == "aten::clamp":
-        return _clamped(*chosen)
+        return _clamp(*chosen)
     if node.kind in _BY_NAME:
         return find_packet(node.kind)(*chosen)
     return functional(node)(*chosen)
 
 
-def _clamped(tensor: Tensor, low: object, high: object) -> Tensor:
+def _clamp(tensor: Tensor, low: object, high: object) -> Tensor:
     for name, bound in (("aten::maximum", low), ("aten::minimum", high)):
         if bound is not None:
             if not isinstance(bound, Tensor):
@@ -93,7 +93,7 @@ def _as_dtype(number: Number, kind: dtype) -> Tensor:
     return number.tensor.to(kind)
 
 
-def _made(node: Node, arguments: list) -> Tensor:
+def _make_filled(node: Node, arguments: list) -> Tensor:
     """Make a tensor filled with a number."""
     if node.kind == "aten::tensor":
         return _of_dtype(arguments[0], arguments[1])
@@ -130,7 +130,10 @@ def written(node: Node, arguments: list) -> Tensor:
         return find_packet("aten::where")(others[0][0], others[1].to(target.dtype), target)
     if node.kind in ("aten::zero_", "aten::fill_"):
         value = others[0] if others else 0
-        result = _made(node, arguments) if isinstance(value, Number) else find_packet("aten::full_like")(target, _number(value))
+        if isinstance(value, Number):
+            result = _make_filled(node, arguments)
+        else:
+            result = find_packet("aten::full_like")(target, _number(value))
     elif any(isinstance(each, Number) for each in others):
         result = call_with_numbers(node, arguments)
     else:

@@ -162,7 +162,7 @@ class Values:
     def _var(self, prefix: str, kind: Kind) -> Var:
         return Var(f"{prefix}{next(self.numbers)}", kind)
 
-    def _named(self, kind: Kind) -> Var:
+    def _new_variable(self, kind: Kind) -> Var:
         """Make a new variable of a kind."""
         return self._var("list" if isinstance(kind, ListOf) else "t" if isinstance(kind, TensorOf) else "n", kind)
 
@@ -208,7 +208,7 @@ class Values:
 
     @property
     def copies(self) -> dict[Var, Var]:
-        """The copies that replace inputs which are written to."""
+        """Return the copies that replace inputs which are written to."""
         return dict(self.written)
 
     def _value(self, value: Value) -> object:
@@ -239,16 +239,16 @@ class Values:
         if isinstance(found, Plain) and isinstance(found.value, list):
             return self._as_list(found.value, value, body)
         if isinstance(found, Elements):
-            return self._listed(found.operands, kind_of_type(value.type), body)
+            return self._make_list(found.operands, kind_of_type(value.type), body)
         if isinstance(found, Undefined):
-            return self._undefined(value, found)
+            return self._undefined_operand(value, found)
         if isinstance(found, Maybe) and found.value is None:
             raise NeedsKind("an optional value of unknown type")
         if not isinstance(found, Var | Literal | Null):
             raise Unsupported(f"{value.node.kind} where a number or tensor is needed")
         return found
 
-    def _undefined(self, value: Value, found: Undefined) -> Null:
+    def _undefined_operand(self, value: Value, found: Undefined) -> Null:
         kind = kind_of_type(found.type) or self.plan.kinds.get(value)
         if kind is None:
             raise NeedsKind("a value that nothing has been put into")
@@ -258,11 +258,11 @@ class Values:
         kind = kind_of_type(value.type) or kind_of(items)
         if kind is None or isinstance(kind.element, TensorOf | ListOf):
             raise Unsupported("a list of constants")
-        return self._listed([Literal(item) for item in items], kind, body)
+        return self._make_list([Literal(item) for item in items], kind, body)
 
-    def _listed(self, operands: Sequence[Operand], kind: ListOf, body: list[Statement]) -> Var:
+    def _make_list(self, operands: Sequence[Operand], kind: ListOf, body: list[Statement]) -> Var:
         """Make a list of the program with these elements."""
-        target = self._named(kind)
+        target = self._new_variable(kind)
         body.append(Compute(target, "list", operands))
         self.lengths[target] = len(operands)
         return target
@@ -271,7 +271,7 @@ class Values:
         """Copy a strided tensor to contiguous memory."""
         if not isinstance(operand.kind, TensorOf) or operand.kind.strides is None:
             return operand
-        target = self._named(TensorOf(operand.kind.dtype, operand.kind.size))
+        target = self._new_variable(TensorOf(operand.kind.dtype, operand.kind.size))
         body.append(Copy(target, operand))
         self.makers[target] = frozenset()
         return target

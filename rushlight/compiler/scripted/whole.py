@@ -144,7 +144,7 @@ class Captured:
         )  # fmt: skip
         form.paths = [path_of(each.read_owner) for each, _ in world.reads]
         constants = constants_of(form)
-        form.written = _written(self.module, constants)
+        form.written = _find_written(self.module, constants)
         if self.recorder is not None:
             form.asking = asking_of((*self.first_inputs(arguments), *constants))
         return form
@@ -187,15 +187,15 @@ def compile_whole(
     log.graph("graph", captured.module)
     options = Options(settings.threads or get_num_threads(), settings.debug_cpp)
     native = compile_fx(captured.module, options, log)
-    return WholeProgram(native, captured.form(arguments), lambda: _described(captured.module, options))
+    return WholeProgram(native, captured.form(arguments), lambda: _describe_module(captured.module, options))
 
 
-def _described(module: GraphModule, options: Options) -> tuple[str | None, dict[str, Tensor]]:
+def _describe_module(module: GraphModule, options: Options) -> tuple[str | None, dict[str, Tensor]]:
     targets = [node.target for node in module.graph.nodes if node.op == "get_attr"]
     return plan_cache.key_of(module, options), {target: getattr(module, target) for target in targets}
 
 
-def _written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
+def _find_written(module: GraphModule, constants: Sequence[Tensor]) -> list[int]:
     """Return which inputs and constants a graph writes to, as indices into the inputs followed by the constants.
 
 

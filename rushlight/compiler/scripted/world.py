@@ -57,12 +57,12 @@ class Attribute:
 
     @property
     def place(self) -> tuple:
-        """Its key among a program's inputs."""
+        """Return its key among a program's inputs."""
         return id(self.owner), self.name
 
     @property
     def read(self) -> Slot:
-        """The reader of its value."""
+        """Return the reader of its value."""
         return Slot(self.read_owner, self.name)
 
 
@@ -78,7 +78,7 @@ class Container:
 
     @property
     def is_changed(self) -> bool:
-        """Whether the capture changed the copy."""
+        """Return whether the capture changed the copy."""
         if isinstance(self.shadow, list):
             return not _same_items(self.shadow, self.before)
         return list(self.shadow) != list(self.before) or not _same_items([*self.shadow.values()], [*self.before.values()])
@@ -173,7 +173,7 @@ class World:
             return owner.slots[name]
         key = (id(owner), name)
         if key not in self._values:
-            self._values[key] = self._first[key] = self._read(self._attribute(owner, name))
+            self._values[key] = self._first[key] = self._read_attribute(self._attribute(owner, name))
         return self._values[key]
 
     def set(self, owner: ScriptObject, name: str, value: object) -> None:
@@ -191,7 +191,7 @@ class World:
         _, is_fixed, read = self._finders[id(owner)]
         return Attribute(owner, name, is_fixed, read)
 
-    def _read(self, attribute: Attribute) -> object:
+    def _read_attribute(self, attribute: Attribute) -> object:
         value = attribute.owner.slots[attribute.name]
         is_state = attribute.name in self.assigned or not attribute.is_fixed
         if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
@@ -200,7 +200,7 @@ class World:
             return self._input(attribute.place, value, attribute.read)
         if is_state and isinstance(value, bool | int | float):
             return self._symbol(attribute.place, value, attribute.read)
-        return self._known(attribute, value, is_state)
+        return self._require_same(attribute, value, is_state)
 
     def _is_fixed(self, attribute: Attribute, value: ScriptObject) -> bool:
         """Record the checks on an object in an attribute; return whether they make it always the same object."""
@@ -211,10 +211,10 @@ class World:
             self.reads.append((attribute, value))
         return attribute.is_fixed
 
-    def _known(self, attribute: Attribute, value: object, is_state: bool) -> object:
+    def _require_same(self, attribute: Attribute, value: object, is_state: bool) -> object:
         """Return a value that every call must find again."""
         if isinstance(value, list | dict | tuple):
-            return self._copied(attribute.place, value, attribute.read, is_state)
+            return self._copy_container(attribute.place, value, attribute.read, is_state)
         if is_state:
             self.conditions.append((attribute.read, value))
         else:
@@ -231,7 +231,7 @@ class World:
 
     # Containers
 
-    def _copied(self, place: tuple, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
+    def _copy_container(self, place: tuple, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
         """Copy a container whose elements a call reads, or has to find again."""
         found = self._shadows.get(id(value))
         if found is not None:
@@ -261,7 +261,7 @@ class World:
             self._note_constant(value, read)
             return value
         if isinstance(value, list | dict | tuple):
-            return self._copied(place, value, read, is_state)
+            return self._copy_container(place, value, read, is_state)
         if isinstance(value, ScriptObject):
             if isinstance(value, ExtensionObject):
                 raise Unsupported("a list of packed weights")

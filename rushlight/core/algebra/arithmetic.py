@@ -38,7 +38,7 @@ _FREE_OF_REMAINDERS = {Var, FloorDiv}
 
 
 def combine(parts: Iterable[tuple[Expr, int]], addend: int = 0) -> Expr:
-    """`sum(scale * expression for expression, scale in parts) + addend`."""
+    """Return `sum(scale * expression for expression, scale in parts) + addend`."""
     table: dict[Expr, int] = {}
     for expression, scale in parts:
         terms, part_constant = linear_form(expression)
@@ -50,13 +50,13 @@ def combine(parts: Iterable[tuple[Expr, int]], addend: int = 0) -> Expr:
 
 @memoised
 def add(left: Expr, right: Expr) -> Expr:
-    """`left + right`."""
+    """Return `left + right`."""
     return combine(((left, 1), (right, 1)))
 
 
 @memoised
 def multiply(left: Expr, right: Expr) -> Expr:
-    """`left * right`, expanded into a sum of monomials."""
+    """Return `left * right`, expanded into a sum of monomials."""
     if type(right) is Const:
         return combine(((left, right.value),))
     if type(left) is Const:
@@ -70,12 +70,12 @@ def multiply(left: Expr, right: Expr) -> Expr:
 
 
 def factors_of(term: Expr) -> tuple[Expr, ...]:
-    """The atoms whose product a term is."""
+    """Return the atoms whose product a term is."""
     return term.factors if type(term) is Product else (term,)
 
 
 def product_of(factors: Iterable[Expr]) -> Expr:
-    """The monomial with the given atoms as factors; 1 if there are none."""
+    """Return the monomial with the given atoms as factors; 1 if there are none."""
     ordered = tuple(sorted(factors))
     if len(ordered) > 1:
         return Product(ordered)
@@ -91,7 +91,7 @@ def _term_order(item: tuple[Expr, int]) -> tuple:
 
 
 def _from_table(table: dict[Expr, int], addend: int) -> Expr:
-    """The canonical sum of the table's terms. Consumes the table."""
+    """Return the canonical sum of the table's terms. Consumes the table."""
     if len(table) > 1 and not _FREE_OF_REMAINDERS.issuperset(map(type, table)):
         addend += _recombine(table)
     terms = [item for item in table.items() if item[1]]
@@ -138,7 +138,7 @@ def _remainder_in(term: Expr) -> Mod | None:
 
 
 def _fold_quotient(table: dict[Expr, int], term: Expr, scale: int) -> Expr | None:
-    """rest*(e % d) with rest*d*(e // d)  ->  rest*e; removes both from the table."""
+    """Rewrite `rest*(e % d)` with `rest*d*(e // d)` to `rest*e`, and remove both from the table."""
     remainder = _remainder_in(term)
     partner = multiply(remainder.divisor, remainder.quotient)
     rest = ONE
@@ -155,7 +155,7 @@ def _fold_quotient(table: dict[Expr, int], term: Expr, scale: int) -> Expr | Non
 
 
 def _fold_remainder(table: dict[Expr, int], term: Expr, scale: int) -> Expr | None:
-    """e % a with a*((e // a + f) % b)  ->  (e + a*f) % (a*b); removes both from the table."""
+    """Rewrite `e % a` with `a*((e // a + f) % b)` to `(e + a*f) % (a*b)`, and remove both from the table."""
     if type(term) is not Mod or type(term.divisor) is not Const:
         return None
     step = term.divisor.value
@@ -174,7 +174,7 @@ def _fold_remainder(table: dict[Expr, int], term: Expr, scale: int) -> Expr | No
 
 @memoised
 def divide_by(expression: Expr, divisor: int) -> Expr:
-    """`expression // divisor`, divisor >= 1."""
+    """Return `expression // divisor`, divisor >= 1."""
     whole, rest = _reduce(expression, divisor)
     if _fits(rest, divisor):
         return whole
@@ -183,7 +183,7 @@ def divide_by(expression: Expr, divisor: int) -> Expr:
 
 @memoised
 def remainder_by(expression: Expr, divisor: int) -> Expr:
-    """`expression % divisor`, divisor >= 1."""
+    """Return `expression % divisor`, divisor >= 1."""
     _, rest = _reduce(expression, divisor)
     if _fits(rest, divisor):
         return rest
@@ -197,7 +197,7 @@ def remainder_by(expression: Expr, divisor: int) -> Expr:
 
 
 def _reduce(expression: Expr, divisor: int) -> tuple[Expr, Expr]:
-    """(whole, rest) with expression == divisor * whole + rest and no term of rest a multiple of the divisor."""
+    """Return (whole, rest) with expression == divisor * whole + rest and no term of rest a multiple of the divisor."""
     terms, addend = linear_form(expression)
     multiples = [(term, scale // divisor) for term, scale in terms if scale % divisor == 0]
     if multiples:
@@ -216,7 +216,7 @@ def _fits(expression: Expr, limit: int) -> bool:
 
 
 def _divide_rest(rest: Expr, divisor: int) -> Expr:
-    """`rest // divisor` for a rest that `_reduce` left and that does not fit below the divisor."""
+    """Return `rest // divisor` for a rest that `_reduce` left and that does not fit below the divisor."""
     split = _split_by_factor(rest, divisor)
     if split is not None:
         return divide_by(split[1], divisor // split[0])
@@ -237,13 +237,13 @@ def _is_multiple(modulus: Expr, divisor: int) -> bool:
 
 
 def _only_quotient(rest: Expr) -> FloorDiv | None:
-    """The FloorDiv with coefficient 1 among the terms, if there is exactly one FloorDiv."""
+    """Return the FloorDiv with coefficient 1 among the terms, if there is exactly one FloorDiv."""
     quotients = [item for item in linear_form(rest)[0] if type(item[0]) is FloorDiv]
     return quotients[0][0] if len(quotients) == 1 and quotients[0][1] == 1 else None
 
 
 def _split_by_factor(rest: Expr, divisor: int) -> tuple[int, Expr, Expr] | None:
-    """(g, outer, inner) with rest == g * outer + inner, g a divisor of `divisor`, and 0 <= inner < g; or None."""
+    """Return (g, outer, inner) with rest == g * outer + inner, g a divisor of `divisor`, and 0 <= inner < g; or None."""
     terms, addend = linear_form(rest)
     for factor in _common_factors(terms, divisor):
         inner = tuple(item for item in terms if item[1] % factor)
@@ -259,7 +259,7 @@ def _split_by_factor(rest: Expr, divisor: int) -> tuple[int, Expr, Expr] | None:
 
 
 def _common_factors(terms: tuple[tuple[Expr, int], ...], divisor: int) -> list[int]:
-    """Candidate factors shared by the divisor and some coefficients, largest first."""
+    """Return candidate factors shared by the divisor and some coefficients, largest first."""
     shared = sorted({math.gcd(scale, divisor) for _, scale in terms} - {1}, reverse=True)
     candidates = set(shared)
     running = divisor

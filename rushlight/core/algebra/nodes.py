@@ -74,23 +74,23 @@ class Expr:
         return ()
 
     def free_variables(self) -> frozenset[Var]:
-        """Every Var that occurs in the expression (not those that only occur in extents)."""
+        """Return every Var that occurs in the expression (not those that only occur in extents)."""
         if self._free is None:
             self._free = _NO_VARIABLES.union(*(child.free_variables() for child in self._children()))
         return self._free
 
     def parts(self) -> Iterator[Expr]:
-        """The expression and all its subexpressions."""
+        """Yield the expression and all its subexpressions."""
         yield self
         for child in self._children():
             yield from child.parts()
 
     def contains(self, variable: Var) -> bool:
-        """Whether `variable` occurs anywhere in the expression."""
+        """Return whether `variable` occurs anywhere in the expression."""
         return variable in self.free_variables()
 
     def coefficient(self, variable: Var) -> int | None:
-        """The stride with respect to `variable`: how much the value changes when the variable grows by one.
+        """Return the stride with respect to `variable`: how much the value changes when the variable grows by one.
 
         0 where the variable does not occur; None where it occurs inside a FloorDiv, a Mod or a Product, so that no
         integer stride exists.
@@ -104,11 +104,11 @@ class Expr:
         return found
 
     def is_affine_in(self, variable: Var) -> bool:
-        """Whether the expression is `c * variable + rest` with an integer c and a rest without the variable."""
+        """Return whether the expression is `c * variable + rest` with an integer c and a rest without the variable."""
         return self.coefficient(variable) is not None
 
     def divisible_by(self, divisor: int) -> bool:
-        """Whether the expression is provably a multiple of `divisor` at every point (False also means unknown)."""
+        """Return whether the expression is provably a multiple of `divisor` at every point (False also means unknown)."""
         terms, constant = linear_form(self)
         return constant % divisor == 0 and all(scale % divisor == 0 for _, scale in terms)
 
@@ -251,7 +251,7 @@ class Sum(Expr):
 
 
 def linear_form(expression: Expr) -> tuple[tuple[tuple[Expr, int], ...], int]:
-    """Any expression as (terms, constant), in the form that Sum stores."""
+    """Return any expression as (terms, constant), in the form that Sum stores."""
     kind = type(expression)
     if kind is Sum:
         return expression.terms, expression.constant

@@ -16,8 +16,9 @@ from rushlight.core.algebra.symbolic import floor_divide, modulo
 
 
 def as_expr(value: Expr | int) -> Expr:
-    """`value` as an expression: itself, the expression of a symbolic integer, or a Const. TypeError for anything that is no
-    integer."""
+    """Return `value` as an expression: itself, the expression of a symbolic integer, or a Const. TypeError for anything
+    that is no integer.
+    """
     if isinstance(value, Expr):
         return value
     if isinstance(expression := getattr(value, "expr", None), Expr):
@@ -30,12 +31,12 @@ def as_expr(value: Expr | int) -> Expr:
 
 
 def subtract(left: Expr, right: Expr) -> Expr:
-    """`left - right`."""
+    """Return `left - right`."""
     return combine(((left, 1), (right, -1)))
 
 
 def substitute(expression: Expr, replacements: Mapping[Var, Expr | int]) -> Expr:
-    """The expression with variables replaced, all at once, and simplified again.
+    """Return the expression with variables replaced, all at once, and simplified again.
 
     `replacements` maps a Var to an expression or integer; variables that it does not name stay.
     """

@@ -16,8 +16,9 @@ _LIMIT = 1 << 62
 
 
 def to_postfix(expression: Expr, positions: Mapping[Var, int]) -> tuple[int, ...] | None:
-    """Code that leaves the expression's value on the stack. None where native code cannot evaluate it: constants beyond 64
-    bits, or nesting too deep for the stack."""
+    """Return code that leaves the expression's value on the stack. None where native code cannot evaluate it: constants
+    beyond 64 bits, or nesting too deep for the stack.
+    """
     code: list[int] = []
     deepest = _write(expression, positions, code)
     fits = deepest <= STACK_DEPTH and all(abs(number) < _LIMIT for number in code)

@@ -51,7 +51,7 @@ class _PythonWriter:
         return "".join(pieces)
 
     def scaled(self, term: Expr, scale: int) -> str:
-        """A term with its coefficient, without the sign."""
+        """Return a term with its coefficient, without the sign."""
         if scale == 1:
             return self.write(term)
         text = self.write(term) if type(term) is Product else self.operand(term)
@@ -76,12 +76,12 @@ _PYTHON, _CPP = _PythonWriter(), _CppWriter()
 
 
 def to_python(expression: Expr) -> str:
-    """The expression as Python source over its variables' names."""
+    """Return the expression as Python source over its variables' names."""
     return _PYTHON.write(expression)
 
 
 def to_cpp(expression: Expr) -> str:
-    """The expression as C++ source on 64-bit integers over its variables' names.
+    """Return the expression as C++ source on 64-bit integers over its variables' names.
 
     C++ division rounds towards zero; `/` and `%` are used only where the dividend is provably nonnegative, and
     `rl::floor_div(a, b)` and `rl::floor_mod(a, b)` elsewhere.

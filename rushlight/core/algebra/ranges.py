@@ -14,7 +14,7 @@ Range = tuple[int | None, int | None]
 
 
 def bounds(expression: Expr) -> Range:
-    """The inclusive range `(low, high)` that contains every value of the expression; None for an unknown end."""
+    """Return the inclusive range `(low, high)` that contains every value of the expression; None for an unknown end."""
     found = expression._bounds
     if found is None:
         found = expression._bounds = _RANGE_OF[type(expression)](expression)
@@ -22,13 +22,13 @@ def bounds(expression: Expr) -> Range:
 
 
 def is_nonnegative(expression: Expr) -> bool:
-    """Whether the expression is provably >= 0 at every point."""
+    """Return whether the expression is provably >= 0 at every point."""
     low = bounds(expression)[0]
     return low is not None and low >= 0
 
 
 def terms_range(terms: tuple[tuple[Expr, int], ...]) -> Range:
-    """The range of `sum(coefficient * term)`."""
+    """Return the range of `sum(coefficient * term)`."""
     low: int | None = 0
     high: int | None = 0
     for term, scale in terms:

@@ -25,14 +25,14 @@ from rushlight.core.algebra.ranges import bounds, is_nonnegative
 
 
 def floor_divide(dividend: Expr, divisor: Expr) -> Expr:
-    """`dividend // divisor`. ZeroDivisionError or ValueError for a divisor known to be zero or negative."""
+    """Return `dividend // divisor`. ZeroDivisionError or ValueError for a divisor known to be zero or negative."""
     if type(divisor) is Const:
         return divide_by(dividend, _positive(divisor.value, dividend))
     return _divide(dividend, divisor)
 
 
 def modulo(dividend: Expr, divisor: Expr) -> Expr:
-    """`dividend % divisor`. ZeroDivisionError or ValueError for a divisor known to be zero or negative."""
+    """Return `dividend % divisor`. ZeroDivisionError or ValueError for a divisor known to be zero or negative."""
     if type(divisor) is Const:
         return remainder_by(dividend, _positive(divisor.value, dividend))
     return _remainder(dividend, divisor)
@@ -65,7 +65,7 @@ def _remainder(dividend: Expr, divisor: Expr) -> Expr:
 
 
 def _reduce(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
-    """(whole, rest) with dividend == divisor * whole + rest.
+    """Return (whole, rest) with dividend == divisor * whole + rest.
 
     For a divisor of several terms the step is taken only where it finishes the division. Elsewhere it would only make the
     dividend longer.
@@ -88,7 +88,7 @@ def _divide_rest(rest: Expr, divisor: Expr) -> Expr:
 
 
 def exact_quotient(dividend: Expr, divisor: Expr) -> Expr | None:
-    """`dividend / divisor` where that is provably an integer expression, else None."""
+    """Return `dividend / divisor` where that is provably an integer expression, else None."""
     if type(divisor) is Const:
         return divide_by(dividend, divisor.value) if dividend.divisible_by(divisor.value) else None
     whole, rest = _polynomial_step(dividend, divisor)
@@ -96,7 +96,7 @@ def exact_quotient(dividend: Expr, divisor: Expr) -> Expr | None:
 
 
 def _polynomial_step(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
-    """One step of polynomial division by the divisor's leading monomial."""
+    """Return one step of polynomial division by the divisor's leading monomial."""
     lead, lead_scale = max(linear_form(divisor)[0], key=lambda item: (len(factors_of(item[0])), item[0].order))
     parts = []
     for term, scale in linear_form(dividend)[0]:
@@ -122,7 +122,7 @@ def _monomial_quotient(term: Expr, divisor: Expr) -> Expr | None:
 
 
 def is_below(expression: Expr, limit: Expr) -> bool:
-    """Whether `0 <= expression < limit` is provable at every point, for a positive limit."""
+    """Return whether `0 <= expression < limit` is provable at every point, for a positive limit."""
     if expression is ZERO:
         return True
     if not is_nonnegative(expression):
@@ -132,7 +132,7 @@ def is_below(expression: Expr, limit: Expr) -> bool:
 
 
 def _largest(expression: Expr) -> Expr:
-    """An expression of size symbols that the given one never exceeds (variables without a known end stay)."""
+    """Return an expression of size symbols that the given one never exceeds (variables without a known end stay)."""
     terms, addend = linear_form(expression)
     return combine([(_extreme(term, largest=scale > 0), scale) for term, scale in terms], addend)
 

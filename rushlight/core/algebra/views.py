@@ -18,17 +18,17 @@ Size = int | Expr
 
 
 def flatten_index(indices: Sequence[Size], strides: Sequence[Size], offset: Size = 0) -> Expr:
-    """`offset + sum(index * stride)`: where an element lies in its storage, counted in elements.
+    """Return `offset + sum(index * stride)`: where an element lies in its storage, counted in elements.
 
     ValueError when the two sequences differ in length.
     """
     if len(indices) != len(strides):
         raise ValueError(f"flatten_index: {len(indices)} indices but {len(strides)} strides; expected one each")
-    return _flatten(tuple(indices), tuple(strides), offset)
+    return _linearize(tuple(indices), tuple(strides), offset)
 
 
 @memoised
-def _flatten(indices: tuple[Size, ...], strides: tuple[Size, ...], offset: Size) -> Expr:
+def _linearize(indices: tuple[Size, ...], strides: tuple[Size, ...], offset: Size) -> Expr:
     parts = [(as_expr(offset), 1)]
     for index, stride in zip(map(as_expr, indices), map(as_expr, strides), strict=True):
         parts.append((index, stride.value) if type(stride) is Const else (multiply(index, stride), 1))
@@ -36,16 +36,16 @@ def _flatten(indices: tuple[Size, ...], strides: tuple[Size, ...], offset: Size)
 
 
 def unflatten_index(linear: Size, sizes: Sequence[Size]) -> list[Expr]:
-    """The row-major coordinates of position `linear` in a contiguous tensor of the given sizes.
+    """Return the row-major coordinates of position `linear` in a contiguous tensor of the given sizes.
 
     `linear` must be a valid position, so the leading dimension takes no remainder even where the range of `linear` is
     unknown.
     """
-    return list(_unflatten(as_expr(linear), tuple(sizes)))
+    return list(_delinearize(as_expr(linear), tuple(sizes)))
 
 
 @memoised
-def _unflatten(linear: Expr, sizes: tuple[Size, ...]) -> tuple[Expr, ...]:
+def _delinearize(linear: Expr, sizes: tuple[Size, ...]) -> tuple[Expr, ...]:
     found = [ZERO] * len(sizes)
     axes = [axis for axis, size in enumerate(sizes) if size != 1]
     for axis in reversed(axes[1:]):
@@ -58,7 +58,7 @@ def _unflatten(linear: Expr, sizes: tuple[Size, ...]) -> tuple[Expr, ...]:
 
 
 def row_major_strides(sizes: Sequence[Size]) -> list[Expr]:
-    """The strides, in elements, of a contiguous tensor of the given sizes."""
+    """Return the strides, in elements, of a contiguous tensor of the given sizes."""
     strides = [ONE] * len(sizes)
     for axis in range(len(sizes) - 2, -1, -1):
         strides[axis] = multiply(strides[axis + 1], as_expr(sizes[axis + 1]))
@@ -66,7 +66,7 @@ def row_major_strides(sizes: Sequence[Size]) -> list[Expr]:
 
 
 def reindex_view(old_sizes: Sequence[Size], new_sizes: Sequence[Size]) -> Callable[[Sequence[Size]], list[Expr]]:
-    """The index map of a contiguous reshape: an index into `new_sizes` -> the same element's index into `old_sizes`.
+    """Return the index map of a contiguous reshape: an index into `new_sizes` -> the same element's index into `old_sizes`.
 
     Dimensions of size 1 are dropped, and the rest is cut wherever a suffix of both shapes has the same number of
     elements, so that dimensions which the reshape leaves alone pass through without division. ValueError where both
@@ -99,7 +99,7 @@ class _Group(NamedTuple):
 
 @memoised
 def _matching_groups(old: tuple[Size, ...], new: tuple[Size, ...]) -> list[_Group]:
-    """The shapes cut into runs wherever both have a suffix of the same number of elements; last axes first."""
+    """Return the shapes cut into runs wherever both have a suffix of the same number of elements; last axes first."""
     old_suffixes, new_suffixes = _suffix_products(old), _suffix_products(new)
     old_total, new_total = old_suffixes[0][0], new_suffixes[0][0]
     if type(old_total) is Const and type(new_total) is Const and old_total is not new_total:
@@ -127,7 +127,7 @@ def _group(old: tuple[Size, ...], old_run: range, new: tuple[Size, ...], new_run
 
 
 def _suffix_products(sizes: tuple[Size, ...]) -> list[tuple[Expr, int]]:
-    """(number of elements of sizes[start:], start) for start from 0 to len(sizes)."""
+    """Return (number of elements of sizes[start:], start) for start from 0 to len(sizes)."""
     product = ONE
     found = [(product, len(sizes))]
     for start in range(len(sizes) - 1, -1, -1):

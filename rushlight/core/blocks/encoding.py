@@ -15,18 +15,18 @@ _MIN_SCALE = np.float32(2.0**-23)  # the smallest scale of a group, as in torcha
 
 
 def _round_to_float16(values: np.ndarray) -> np.ndarray:
-    """The scales after rounding to float16, as float32."""
+    """Return the scales after rounding to float16, as float32."""
     return np.clip(values, -FLOAT16_MAX, FLOAT16_MAX).astype(np.float16).astype(np.float32)
 
 
 def _quantize(numbers: np.ndarray, scale: np.ndarray, least: int, most: int) -> np.ndarray:
-    """The integers in [least, most] nearest to numbers / scale; 0 where the scale is 0."""
+    """Return the integers in [least, most] nearest to numbers / scale; 0 where the scale is 0."""
     steps = np.divide(numbers, scale, out=np.zeros_like(numbers), where=scale != 0)
     return np.clip(np.rint(steps), least, most)
 
 
 def _largest_magnitude(numbers: np.ndarray) -> np.ndarray:
-    """The number of largest magnitude in each block, with its sign, (..., 1)."""
+    """Return the number of largest magnitude in each block, with its sign, (..., 1)."""
     place = np.abs(numbers).argmax(axis=-1, keepdims=True)
     return np.take_along_axis(numbers, place, axis=-1)
 
@@ -39,13 +39,13 @@ def q8_0(numbers: np.ndarray) -> np.ndarray:
 
 
 def _quantize_symmetric(numbers: np.ndarray, middle: int) -> tuple[np.ndarray, np.ndarray]:
-    """d and q of d * (q - middle), uint8. The number of largest magnitude gets q = 0."""
+    """Return d and q of d * (q - middle), uint8. The number of largest magnitude gets q = 0."""
     scale = _round_to_float16(_largest_magnitude(numbers) / -middle)
     return scale, (_quantize(numbers, scale, -middle, middle - 1) + middle).astype(np.uint8)
 
 
 def _quantize_affine(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """d, m and q of d * q + m, q in [0, most], uint8."""
+    """Return d, m and q of d * q + m, q in [0, most], uint8."""
     least = _round_to_float16(numbers.min(axis=-1, keepdims=True))
     scale = _round_to_float16((numbers.max(axis=-1, keepdims=True) - least) / most)
     return scale, least, _quantize(numbers - least, scale, 0, most).astype(np.uint8)
@@ -87,7 +87,7 @@ def int4(numbers: np.ndarray) -> np.ndarray:
 
 
 def _encode_eight_groups(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first 16 bytes of a block of eight groups, and its integers (..., 8, 32), uint8."""
+    """Return the first 16 bytes of a block of eight groups, and its integers (..., 8, 32), uint8."""
     parts = numbers.reshape(*numbers.shape[:-1], 8, 32)
     down = np.maximum(-parts.min(axis=-1), 0)
     up = (parts.max(axis=-1) + down) / most
@@ -99,7 +99,7 @@ def _encode_eight_groups(numbers: np.ndarray, most: int) -> tuple[np.ndarray, np
 
 
 def _pack_quarters(integers: np.ndarray) -> np.ndarray:
-    """The lower bits of eight groups packed two groups to a byte, (..., 128)."""
+    """Return the lower bits of eight groups packed two groups to a byte, (..., 128)."""
     pairs = (integers & 15).reshape(*integers.shape[:-2], 4, 64)
     return nibbles(pairs).reshape(*integers.shape[:-2], 128)
 

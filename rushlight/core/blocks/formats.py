@@ -41,11 +41,11 @@ class BlockFormat:
 
     @property
     def in_gguf(self) -> bool:
-        """Whether GGUF files have this layout."""
+        """Return whether GGUF files have this layout."""
         return self.number < 200
 
     def row_bytes(self, width: int) -> int:
-        """The bytes of a row of `width` elements. ValueError unless `width` is a multiple of the block."""
+        """Return the bytes of a row of `width` elements. ValueError unless `width` is a multiple of the block."""
         if width % self.elements:
             raise ValueError(f"rows of {self.name} are blocks of {self.elements} elements, got rows of {width}")
         return width // self.elements * self.nbytes
@@ -151,7 +151,7 @@ FORMATS = {
 
 
 def format_named(name: str) -> BlockFormat:
-    """The layout of this name. ValueError if there is none."""
+    """Return the layout of this name. ValueError if there is none."""
     found = FORMATS.get(str(name).lower())
     if found is None:
         raise ValueError(f"there is no block format {name!r}; there are {', '.join(FORMATS)}")

@@ -70,7 +70,7 @@ class ShapeEnv:
     def create_symbol(
         self, hint: int, source: object, share: bool = True, least: int | None = 2, most: int | None = None
     ) -> Value:
-        """A symbolic integer whose value in the example is `hint`. 0 and 1 stay plain ints, because programs treat them
+        """Return a symbolic integer whose value in the example is `hint`. 0 and 1 stay plain ints, because programs treat them
         specially.
 
         With `share`, equal hints get one symbol, and so a guard that they are equal. The value is known to lie between `least`
@@ -90,7 +90,7 @@ class ShapeEnv:
         return self.integer(symbol)
 
     def create_unknown(self, hint: int, least: int | None = 0) -> SymInt:
-        """An unbacked symbolic integer: computed by the program, `hint` in the example, and at least `least`."""
+        """Return an unbacked symbolic integer: computed by the program, `hint` in the example, and at least `least`."""
         symbol = Var(f"u{len(self.unknown)}", None, least)
         self._hints[symbol] = hint
         self.unknown.add(symbol)
@@ -102,20 +102,20 @@ class ShapeEnv:
             self._hints[expression] = hint
 
     def is_unknown(self, expression: Expr) -> bool:
-        """Whether an expression contains an unbacked symbol."""
+        """Return whether an expression contains an unbacked symbol."""
         return bool(self.unknown) and not self.unknown.isdisjoint(expression.free_variables())
 
     def learn(self, relation: Relation) -> None:
-        """Assume a relation of unbacked symbols, which a check at run time ensures."""
-        self._facts.append(self._reduced(relation))
+        """Assume a relation of unbacked symbols; a check at run time ensures it."""
+        self._facts.append(self._reduce(relation))
 
     @property
     def symbols(self) -> tuple[Var, ...]:
-        """Every symbol made, in order, including those replaced since."""
+        """Return every symbol made, in order, including those replaced since."""
         return tuple(self._hints)
 
     def integer(self, expression: Expr) -> Value:
-        """The expression as an integer of programs: a SymInt, or an int where it is constant."""
+        """Return the expression as an integer of programs: a SymInt, or an int where it is constant."""
         expression = self.simplify(expression)
         if type(expression) is Const:
             return expression.value
@@ -125,18 +125,18 @@ class ShapeEnv:
         return found
 
     def simplify(self, expression: Expr) -> Expr:
-        """The expression with replaced symbols substituted."""
+        """Return the expression with replaced symbols substituted."""
         return expression.substitute(self.replacements) if self.replacements else expression
 
     def hint_of(self, expression: Expr) -> int:
-        """The value of an expression for the example."""
+        """Return the value of an expression for the example."""
         return expression.evaluate(self._hints)
 
     # Questions
 
     def prove(self, relation: Relation) -> bool | None:
-        """Whether the relation holds (True) or fails (False) for all values that the guards admit; None if unknown."""
-        relation = self._reduced(relation)
+        """Return whether the relation holds (True) or fails (False) for all values that the guards admit; None if unknown."""
+        relation = self._reduce(relation)
         known = relation.constant()
         if known is not None:
             return known
@@ -149,19 +149,21 @@ class ShapeEnv:
         return relation.kind == EQUAL if self._has_fact(EQUAL, relation.expression) else None
 
     def evaluate(self, relation: Relation) -> bool:
-        """Whether the relation holds. Where that cannot be proved, the example decides, and the answer becomes a guard."""
+        """Return whether the relation holds. Where that cannot be proved, the example decides, and the answer becomes a
+        guard.
+        """
         known = self.prove(relation)
         if known is not None:
             return known
-        relation = self._reduced(relation)
+        relation = self._reduce(relation)
         if self.is_unknown(relation.expression):
-            return self._supposed(relation)
+            return self._decide_unbacked(relation)
         answer = relation.holds(self._hints)
         self._assume(relation if answer else relation.negated())
         return answer
 
     def specialize(self, expression: Expr) -> int:
-        """The expression's value in the example. A guard fixes the expression to it."""
+        """Return the expression's value in the example. A guard fixes the expression to it."""
         expression = self.simplify(expression)
         if self.is_unknown(expression):
             raise UnknownSizeError(
@@ -174,12 +176,14 @@ class ShapeEnv:
         return value
 
     def relations(self) -> Iterator[ShapeGuard]:
-        """The guards on the symbols besides their ranges: first each replaced symbol's equality, then the other guards."""
+        """Yield the guards on the symbols besides their ranges: first each replaced symbol's equality, then the other
+        guards.
+        """
         for symbol, expression in self.replacements.items():
             yield ShapeGuard(equal(symbol, expression), self._replaced_at[symbol])
         seen = set()
         for guard in self.guards:
-            relation = self._reduced(guard.relation)
+            relation = self._reduce(guard.relation)
             if relation.constant() is None and relation not in seen:
                 seen.add(relation)
                 yield ShapeGuard(relation, guard.location)
@@ -188,8 +192,8 @@ class ShapeEnv:
         """Declare that the guards have been read: from now on a question that needs a new guard raises UnguardedSizeError."""
         self.frozen = True
 
-    def _supposed(self, relation: Relation) -> bool:
-        """The answer to a question about unbacked symbols."""
+    def _decide_unbacked(self, relation: Relation) -> bool:
+        """Return the answer to a question about unbacked symbols."""
         if self.suppose is None:
             raise UnknownSizeError(
                 f"whether {relation} depends on values that the program computes; say what holds of them by torch._check(...)"
@@ -210,7 +214,7 @@ class ShapeEnv:
 
     # Proofs
 
-    def _reduced(self, relation: Relation) -> Relation:
+    def _reduce(self, relation: Relation) -> Relation:
         return (relation.substitute(self.replacements) if self.replacements else relation).reduced()
 
     def _not_negative(self, expression: Expr) -> bool:
@@ -219,7 +223,7 @@ class ShapeEnv:
         return any(self._follows(expression, fact) for fact in self._facts)
 
     def _follows(self, expression: Expr, fact: Relation) -> bool:
-        """Whether `expression >= 0` follows from one fact."""
+        """Return whether `expression >= 0` follows from one fact."""
         if fact.kind == DIFFERENT:
             return False
         if is_nonnegative(expression - fact.expression):
@@ -255,7 +259,7 @@ class ShapeEnv:
         self._replaced_at[symbol] = self.locate()
         self.replacements = {name: value.substitute(one) for name, value in self.replacements.items()} | one
         self.version += 1
-        self._facts = [fact for fact in map(self._reduced, self._facts) if fact.constant() is None]
+        self._facts = [fact for fact in map(self._reduce, self._facts) if fact.constant() is None]
         if symbol.least is not None:
             self.evaluate(at_least(expression, as_expr(symbol.least)))
         if symbol.extent is not None:
@@ -263,7 +267,9 @@ class ShapeEnv:
 
 
 def _solve(relation: Relation, symbols: tuple[Var, ...]) -> tuple[Var, Expr] | None:
-    """(symbol, expression) such that `symbol == expression` is equivalent to the relation; picks the newest possible symbol."""
+    """Return (symbol, expression) such that `symbol == expression` is equivalent to the relation; picks the newest possible
+    symbol.
+    """
     terms, constant = linear_form(relation.expression)
     if len(terms) == 1 and type(terms[0][0]) is Var:
         return terms[0][0], as_expr(-constant // terms[0][1])

@@ -28,25 +28,25 @@ class Environment(Protocol):
     version: int
 
     def integer(self, expression: Expr) -> Any:
-        """An expression as an integer: an int where it is constant."""
+        """Return an expression as an integer: an int where it is constant."""
 
     def simplify(self, expression: Expr) -> Expr:
-        """The expression, simplified by all that is known."""
+        """Return the expression, simplified by all that is known."""
 
     def hint_of(self, expression: Expr) -> int:
-        """Its value in the example."""
+        """Return its value in the example."""
 
     def is_unknown(self, expression: Expr) -> bool:
-        """Whether it depends on an unbacked symbol, which has no value at capture."""
+        """Return whether it depends on an unbacked symbol, which has no value at capture."""
 
     def prove(self, relation: Relation) -> bool | None:
-        """Whether a relation always holds (True) or never (False); None if unknown."""
+        """Return whether a relation always holds (True) or never (False); None if unknown."""
 
     def evaluate(self, relation: Relation) -> bool:
-        """Whether a relation holds in the example; adds a guard."""
+        """Return whether a relation holds in the example; adds a guard."""
 
     def specialize(self, expression: Expr) -> int:
-        """The value in the example; adds a guard that fixes the expression to it."""
+        """Return the value in the example; adds a guard that fixes the expression to it."""
 
 
 class SymBool:
@@ -94,7 +94,7 @@ class SymInt:
 
     @property
     def expr(self) -> Expr:
-        """The expression, with replaced symbols substituted."""
+        """Return the expression, with replaced symbols substituted."""
         if self._version != self.environment.version:
             self._expression = self.environment.simplify(self._expression)
             self._version = self.environment.version
@@ -102,12 +102,12 @@ class SymInt:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether it depends on an unbacked symbol."""
+        """Return whether it depends on an unbacked symbol."""
         return self.environment.is_unknown(self.expr)
 
     @property
     def hint(self) -> int:
-        """The value in the example."""
+        """Return the value in the example."""
         return self.environment.hint_of(self.expr)
 
     def __index__(self) -> int:
@@ -179,7 +179,7 @@ def _power(base: Expr, exponent: int) -> Expr:
 
 
 def _operand(environment: Environment, value: object) -> Expr | None:
-    """`value` as an expression, or None if it is no integer."""
+    """Return `value` as an expression, or None if it is no integer."""
     if type(value) is SymInt:
         # A symbol of another environment has no meaning here; use its example's value.
         return value.expr if value.environment is environment else as_expr(int(value))

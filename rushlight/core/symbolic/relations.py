@@ -26,13 +26,13 @@ class Relation(NamedTuple):
     expression: Expr
 
     def negated(self) -> Relation:
-        """The relation that holds exactly where this one does not."""
+        """Return the relation that holds exactly where this one does not."""
         if self.kind == NOT_NEGATIVE:
             return Relation(NOT_NEGATIVE, -self.expression - 1)
         return Relation(DIFFERENT if self.kind == EQUAL else EQUAL, self.expression)
 
     def reduced(self) -> Relation:
-        """The same relation divided by the common factor of its terms: `128*s0 >= 300` becomes `s0 >= 3`."""
+        """Return the same relation divided by the common factor of its terms: `128*s0 >= 300` becomes `s0 >= 3`."""
         terms, constant = linear_form(self.expression)
         if not terms:
             return self
@@ -43,20 +43,20 @@ class Relation(NamedTuple):
         return Relation(self.kind, _without_positive_factors(expression, self.kind))
 
     def substitute(self, replacements: Mapping[Var, Expr | int]) -> Relation:
-        """The relation with symbols replaced."""
+        """Return the relation with symbols replaced."""
         expression = self.expression.substitute(replacements)
         return self if expression is self.expression else Relation(self.kind, expression)
 
     def holds(self, values: Mapping[Var, Any]) -> bool:
-        """Whether the relation holds where the symbols have these values."""
+        """Return whether the relation holds where the symbols have these values."""
         return _HOLDS[self.kind](self.expression.evaluate(values))
 
     def constant(self) -> bool | None:
-        """Its truth value if that does not depend on any symbol, else None."""
+        """Return its truth value if that does not depend on any symbol, else None."""
         return _HOLDS[self.kind](self.expression.value) if type(self.expression) is Const else None
 
     def __str__(self) -> str:
-        """As Python source over the symbols' names: `s0 >= 5`, `s0 == 2*s1`, without negative coefficients."""
+        """Return Python source over the symbols' names without negative coefficients: `s0 >= 5`, `s0 == 2*s1`."""
         left, right = _sides(self.expression)
         if self.kind == NOT_NEGATIVE and not left.free_variables():
             return f"{right} <= {left}"
@@ -71,7 +71,7 @@ _HOLDS: dict[str, Callable[[int], bool]] = {
 
 
 def _without_positive_factors(expression: Expr, kind: str) -> Expr:
-    """The expression divided by positive symbols common to all its terms, where `kind 0` stays equivalent."""
+    """Return the expression divided by positive symbols common to all its terms, where `kind 0` stays equivalent."""
     terms, constant = linear_form(expression)
     # For integers with f > 0: f*g - 1 >= 0 says that g is positive, and so does g - 1 >= 0.
     if not terms or constant not in ((0, -1) if kind == NOT_NEGATIVE else (0,)):
@@ -84,7 +84,7 @@ def _without_positive_factors(expression: Expr, kind: str) -> Expr:
 
 
 def _sides(expression: Expr) -> tuple[Expr, Expr]:
-    """(left, right) with left - right == expression, the terms of negative sign on the right."""
+    """Return (left, right) with left - right == expression, the terms of negative sign on the right."""
     if type(expression) is not Sum:
         return expression, as_expr(0)
     left, right = as_expr(0), as_expr(0)
@@ -96,20 +96,20 @@ def _sides(expression: Expr) -> tuple[Expr, Expr]:
 
 
 def equal(left: Expr, right: Expr) -> Relation:
-    """`left == right`."""
+    """Return `left == right`."""
     return Relation(EQUAL, left - right)
 
 
 def different(left: Expr, right: Expr) -> Relation:
-    """`left != right`."""
+    """Return `left != right`."""
     return Relation(DIFFERENT, left - right)
 
 
 def at_least(left: Expr, right: Expr) -> Relation:
-    """`left >= right`."""
+    """Return `left >= right`."""
     return Relation(NOT_NEGATIVE, left - right)
 
 
 def below(left: Expr, right: Expr) -> Relation:
-    """`left < right`."""
+    """Return `left < right`."""
     return Relation(NOT_NEGATIVE, right - left - 1)

@@ -27,7 +27,7 @@ def _kw_names(tx: Frame, instruction: Instruction) -> None:
 
 
 def take_call(tx: Frame, count: int, names: tuple[str, ...]) -> tuple[Value, list[Value], dict[str, Value]]:
-    """The callable and arguments of a call instruction, taken from the stack."""
+    """Return the callable and arguments of a call instruction, taken from the stack."""
     values = tx.popn(count)
     first, second = tx.popn(2)
     if PYTHON >= (3, 13):

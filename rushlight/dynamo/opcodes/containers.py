@@ -66,7 +66,7 @@ def _extend(tx: Frame, instruction: Instruction) -> None:
 
 
 def _is_iterable(value: Value) -> bool:
-    """Whether a value may be iterated over. Values that are no constants report that themselves later."""
+    """Return whether a value may be iterated over. Values that are no constants report that themselves later."""
     return not value.is_constant() or any(hasattr(value.python_type(), name) for name in ("__iter__", "__getitem__"))
 
 

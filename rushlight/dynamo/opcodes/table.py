@@ -38,13 +38,13 @@ class Frame(Following, Protocol):
         """Continue at an instruction."""
 
     def load_global(self, name: str) -> Value:
-        """A global variable or builtin."""
+        """Return a global variable or builtin."""
 
     def returned(self, value: Value) -> Exception:
-        """The exception that ends the frame with a result."""
+        """Return the exception that ends the frame with a result."""
 
     def yielded(self, value: Value) -> Exception:
-        """The exception that suspends the frame with a value."""
+        """Return the exception that suspends the frame with a value."""
 
 
 def opcode(*names: str) -> Callable:
@@ -60,13 +60,13 @@ def opcode(*names: str) -> Callable:
 
 @lru_cache(maxsize=2048)
 def handled(code: CodeType) -> tuple[tuple[Instruction, ...], tuple[Callable[[Any, Instruction], None] | None, ...]]:
-    """The instructions of a code object, and their handlers; None for those that break the graph."""
+    """Return the instructions of a code object, and their handlers; None for those that break the graph."""
     instructions = decode(code)
     return instructions, tuple([HANDLERS.get(instruction.opname) for instruction in instructions])
 
 
 def constant(tx: Frame, value: Any) -> Value:
-    """The tracked value of an instruction's constant."""
+    """Return the tracked value of an instruction's constant."""
     if isinstance(value, tuple):
         return SequenceValue([constant(tx, item) for item in value], tuple)
     if isinstance(value, frozenset):

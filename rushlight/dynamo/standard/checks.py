@@ -31,7 +31,8 @@ def _learn(tx: Following, relation: Relation, message: str, error: type[Exceptio
 
 
 def _make_check(error: type[Exception]) -> Callable:
-    """The handler of the `torch._check` function that raises `error`: it adds an unproven condition to the graph as a check."""
+    """Return the handler of the `torch._check` function that raises `error`: it adds an unproven condition to the graph as a
+    check."""
     def check(tx: Following, cond: Value, message: Value = NONE) -> Value:
         if not isinstance(cond, UnknownTruthValue):
             return tx.wrap_constant(sizes._check_with).call(tx, [tx.wrap_constant(error), cond, message], {})

@@ -63,7 +63,7 @@ def _size(tx: Following, numbers: Value | None = None) -> Value:
 
 
 def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
-    """`torch.tensor(...)` of numbers: a constant of the graph, which each run copies."""
+    """Follow `torch.tensor(...)` of numbers: it becomes a constant of the graph, which each run copies."""
     if isinstance(data, ArrayValue) and "requires_grad" not in options:
         return tx.call_in_graph("call_method", "to", [data.tensor], {**options, "copy": ConstantValue(True)})
     if "requires_grad" in options and (not options["requires_grad"].is_constant() or options["requires_grad"].constant()):
@@ -85,7 +85,7 @@ def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
 
 
 def _as_tensor(tx: Following, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
-    """`torch.as_tensor(...)`: a tensor with that dtype and device is returned itself, anything else is converted."""
+    """Follow `torch.as_tensor(...)`: a tensor with that dtype and device is returned itself, anything else is converted."""
     options = {name: value for name, value in (("dtype", dtype), ("device", device)) if value is not NONE}
     data = data.tensor if isinstance(data, ArrayValue) else data
     if not isinstance(data, TensorValue):

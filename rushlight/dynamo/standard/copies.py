@@ -100,7 +100,7 @@ class _Copier:
 
 
 def _empty_like(value: ObjectValue) -> ObjectValue:
-    """A new object of the same class without attributes. GraphBreak for classes that customize copying or use slots."""
+    """Return a new object of the same class without attributes. GraphBreak for classes that customize copying or use slots."""
     kind = value.kind
     says_how = any(isinstance(look_up(kind, name), types.FunctionType) for name in _PICKLING)
     if isinstance(value, ModuleValue) or says_how or look_up(kind, "__slots__") not in (MISSING, ()):

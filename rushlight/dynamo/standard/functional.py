@@ -41,12 +41,12 @@ def _reduce(tx: Following, function: Value, values: Value, *start: Value) -> Val
     return total
 
 
-def _followed(function: Callable) -> Callable:
+def _trace_instead(function: Callable) -> Callable:
     return lambda tx, *args, **kwargs: tx.wrap_constant(function).call(tx, list(args), kwargs)
 
 
 for _original, _polyfill in POLYFILLS.items():
-    HANDLERS[_original] = _followed(_polyfill)
+    HANDLERS[_original] = _trace_instead(_polyfill)
 
 
 class GetterValue(Value):

@@ -34,7 +34,7 @@ def _functional_call(
     is_tuple = isinstance(args, SequenceValue) and args.kind is tuple
     positional = [] if is_none(args) else args.items_of(tx) if is_tuple else [args]
     named = {} if is_none(kwargs) else {key.constant(): value for key, value in _pairs(tx, kwargs)}
-    with _replaced(tx, module, dict(given), tie_weights.truth(tx)):
+    with _replace_members(tx, module, dict(given), tie_weights.truth(tx)):
         return module.call(tx, positional, named)
 
 
@@ -44,8 +44,8 @@ def _pairs(tx: Following, mapping: Value) -> Iterator[list[Value]]:
 
 
 @contextmanager
-def _replaced(tx: Following, module: ModuleValue, tensors: dict[str, Value], tie_weights: bool) -> Iterator[None]:
-    """In the block, these tensors replace members of the module and its submodules."""
+def _replace_members(tx: Following, module: ModuleValue, tensors: dict[str, Value], tie_weights: bool) -> Iterator[None]:
+    """Context manager: in the block, these tensors replace members of the module and its submodules."""
     slots = stateless.slots_of(module.real)
     if not tensors.keys() <= slots.keys():
         raise GraphBreak("functional_call with names that the module has not")

@@ -77,7 +77,7 @@ def _forward(tx: Following, kind: Value, ctx: Value, args: list[Value]) -> Value
 
 def _record(tx: Following, function: type[Function], ctx: Value, args: list[Value], outputs: list[Value]) -> list[Value]:
     """Attach the Function's backward to the outputs' autograd history."""
-    saved, dirty, others = (_marked(tx, ctx, name) for name in ("_to_save", "_dirty", "_non_differentiable"))
+    saved, dirty, others = (_tensors_marked(tx, ctx, name) for name in ("_to_save", "_dirty", "_non_differentiable"))
     if any(value.is_from_outside for value in dirty if isinstance(value, TensorValue)):
         raise GraphBreak(f"{function.__name__} writes to a tensor from outside")
     are_tensors = all(is_none(value) or isinstance(value, TensorValue) for value in saved)
@@ -101,12 +101,12 @@ def _record(tx: Following, function: type[Function], ctx: Value, args: list[Valu
     ]  # fmt: skip
 
 
-def _marked(tx: Following, ctx: Value, name: str) -> list[Value]:
+def _tensors_marked(tx: Following, ctx: Value, name: str) -> list[Value]:
     return list(map(realized, ctx.attribute(tx, name).items_of(tx)))
 
 
 def _arriving(function: type[Function], outputs: list[Value], materialize: bool) -> list[tuple[bool, ...]]:
-    """The sets of outputs that may receive gradients: all outputs at once, unless the backward accepts None."""
+    """Return the sets of outputs that may receive gradients: all outputs at once, unless the backward accepts None."""
     tensors = [isinstance(value, TensorValue) for value in outputs]
     if materialize:
         return [tuple(tensors)]
@@ -134,7 +134,7 @@ def _capture(
 
 
 def item_of(tx: Following, node: Node, index: int, value: TensorValue, result: Tensor) -> TensorValue:
-    """The tracked value of item `index` of a node's result; `value` itself if the item is the same tensor."""
+    """Return the tracked value of item `index` of a node's result; `value` itself if the item is the same tensor."""
     item = tx.graph.graph.create_node("call_function", operator.getitem, (node, index))
     item.stack_trace = node.stack_trace
     item.meta["example_value"] = item.meta["val"] = result
@@ -145,7 +145,7 @@ def item_of(tx: Following, node: Node, index: int, value: TensorValue, result: T
 
 
 def nodes_of(values: Sequence[Value]) -> tuple:
-    """The nodes of tensors; None for other values."""
+    """Return the nodes of tensors; None for other values."""
     return tuple([value.graph_node if isinstance(value, TensorValue) else None for value in values])
 
 

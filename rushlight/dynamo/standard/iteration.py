@@ -86,7 +86,7 @@ def _filter(tx: Following, function: Value, values: Value) -> Value:
 
 
 def _runs_code(values: Value) -> bool:
-    """Whether iterating runs code of the program, or sees changes made between two steps."""
+    """Return whether iterating runs code of the program, or sees changes made between two steps."""
     return not (isinstance(values, RangeValue) or (isinstance(values, SequenceValue) and not values.is_mutable))
 
 

@@ -56,7 +56,7 @@ def warn_at(text: str, kind: type[Warning], file: str, line: int, module: str, n
 
 
 def _frames(tx: Following) -> list[Following]:
-    """The followed frames, innermost first."""
+    """Return the followed frames, innermost first."""
     found: list[Following] = []
     frame: Following | None = tx
     while frame is not None:
@@ -66,7 +66,7 @@ def _frames(tx: Following) -> list[Following]:
 
 
 def _action(text: str, kind: type[Warning], module: str, line: int) -> str:
-    """The action that the current warning filters give for a warning."""
+    """Return the action that the current warning filters give for a warning."""
     for action, message, category, place, number in warnings.filters:
         fits = (message is None or _matches(message, text)) and (place is None or _matches(place, module))
         if fits and issubclass(kind, category) and number in (0, line):

@@ -38,8 +38,8 @@ class CrossingValue(Value):
         self.fakes = fakes
 
 
-def _cross(tx: Following, values: Value, positions: Value, on_gradients: Value) -> Value:
-    """`_pass_through` of a BackwardBoundary: the tensors at `positions` pass into a module, or out of it."""
+def _pass_boundary(tx: Following, values: Value, positions: Value, on_gradients: Value) -> Value:
+    """Follow `_pass_through` of a BackwardBoundary: the tensors at `positions` pass into a module, or out of it."""
     places = [value.constant() for value in positions.items_of(tx)]
     if not places or not state.grad_enabled:
         return values
@@ -104,4 +104,4 @@ def _name(tx: Following, boundary: ObjectValue) -> str:
     return f"the backward hooks of {boundary.attribute(tx, 'module').python_type().__name__}"
 
 
-HANDLERS[_pass_through] = _cross
+HANDLERS[_pass_through] = _pass_boundary

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _real(value: Value) -> Any:
-    """The real function, method, class or object that the program asks about."""
+    """Return the real function, method, class or object that the program asks about."""
     if isinstance(value, BoundMethodValue):
         receiver = value.owner.constant() if value.owner.is_constant() else getattr(value.owner, "real", None)
         return _real(value.function).__get__(object() if receiver is None else receiver)
@@ -32,7 +32,7 @@ def _real(value: Value) -> Any:
     raise GraphBreak(f"the signature of {value}")
 
 
-def _answered(function: Callable) -> Callable:
+def _handler_of(function: Callable) -> Callable:
     def handler(tx: Following, asked: Value, **options: Value) -> Value:
         given = {name: value.constant() for name, value in options.items()}
         try:
@@ -45,4 +45,4 @@ def _answered(function: Callable) -> Callable:
 
 for _function in (inspect.signature, inspect.getfullargspec, inspect.unwrap, inspect.getmodule, typing.get_type_hints,
                   typing.get_origin, typing.get_args):
-    HANDLERS[_function] = _answered(_function)
+    HANDLERS[_function] = _handler_of(_function)

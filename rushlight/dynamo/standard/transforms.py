@@ -62,7 +62,7 @@ def _map_options(options: dict[str, Value]) -> dict[str, Any]:
     return {name: subgraphs.constant_or(options.get(name), default) for name, default in names.items()}
 
 
-def _mapped(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value], options: dict[str, Any]) -> Value:
+def _call_vmap(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value], options: dict[str, Any]) -> Value:
     tree = subgraphs.Tree(SequenceValue(args, tuple))
     leaves, spec = tree_flatten(tree.skeleton)
     try:
@@ -99,7 +99,7 @@ class _Named:
 
 
 def _example(fake: Tensor, dim: int) -> Tensor:
-    """A fake of one example of a batch."""
+    """Return a fake of one example of a batch."""
     sizes = list(fake.shape)
     del sizes[dim]
     made = fake.detach().new_empty(sizes) if not fake.shape[dim] else fake.detach().select(dim, 0)
@@ -120,11 +120,11 @@ def _vmap(tx: Following, func: Value, in_dims: Value | None = None, out_dims: Va
           randomness: Value | None = None, *, chunk_size: Value | None = None) -> Value:  # fmt: skip
     given = {"in_dims": in_dims, "out_dims": out_dims, "randomness": randomness, "chunk_size": chunk_size}
     options = _map_options(given)
-    return TransformedValue("vmap", func, lambda tx, function, args, kwargs: _mapped(tx, function, args, kwargs, options))
+    return TransformedValue("vmap", func, lambda tx, function, args, kwargs: _call_vmap(tx, function, args, kwargs, options))
 
 
 def _call_mapped(tx: Following, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
-    return _mapped(tx, closed["func"], args, kwargs, _map_options(closed))
+    return _call_vmap(tx, closed["func"], args, kwargs, _map_options(closed))
 
 
 # Derivatives
@@ -145,14 +145,14 @@ class _Points:
             self.fakes = [value.fake.detach().requires_grad_() for value in self.tensors]
 
     def arguments(self, tx: Following, points: list[Value]) -> list[Value]:
-        """All arguments, with the chosen ones replaced by these."""
+        """Return all arguments, with the chosen ones replaced by these."""
         made = list(self.args)
         for number, value in zip(self.numbers, self.tree.rebuilt(points).items_of(tx), strict=True):
             made[number] = value
         return made
 
     def like(self, tx: Following, values: list[Value]) -> Value:
-        """Values for the points' tensors, in the structure of the chosen arguments."""
+        """Return values for the points' tensors, in the structure of the chosen arguments."""
         made = self.tree.rebuilt(values)
         return made.items_of(tx)[0] if self.is_single else made
 
@@ -168,15 +168,15 @@ def _split(tx: Following, result: Value, has_aux: bool) -> list[Value]:
 
 def _follow(tx: Following, what: str, function: Value, points: _Points, kwargs: dict[str, Value]) -> Any:
     def call(inputs: list[Value]) -> Value:
-        recorded = _switched(tx, True)
+        recorded = _set_grad_enabled(tx, True)
         result = function.call(tx, points.arguments(tx, inputs), kwargs)
-        _switched(tx, recorded)
+        _set_grad_enabled(tx, recorded)
         return result
 
     return subgraphs.follow(tx, f"{what} of {function}", function, points.fakes, call)
 
 
-def _switched(tx: Following, enabled: bool) -> bool:
+def _set_grad_enabled(tx: Following, enabled: bool) -> bool:
     before = state.grad_enabled
     state.grad_enabled = enabled  # transforms record gradients in any grad mode
     return before
@@ -259,8 +259,8 @@ def _jacobian(argnums: Any, has_aux: bool, chunk_size: int | None) -> Call:
 _DEFAULTS = {"argnums": 0, "has_aux": False, "chunk_size": None}
 
 
-def _differentiated(name: str, make: Callable[..., Call], *options: str) -> Callable:
-    """A handler of a transform: it returns the transformed function."""
+def _transform_handler(name: str, make: Callable[..., Call], *options: str) -> Callable:
+    """Return a handler of a transform: it returns the transformed function."""
 
     def transform(tx: Following, func: Value, *args: Value, **kwargs: Value) -> Value:
         given = dict(zip(("argnums", "has_aux"), args, strict=False)) | kwargs
@@ -271,7 +271,7 @@ def _differentiated(name: str, make: Callable[..., Call], *options: str) -> Call
 
 
 def _closure(transform: Callable, *options: str) -> Callable:
-    """A handler for calls of a function that the transform returned before the capture."""
+    """Return a handler for calls of a function that the transform returned before the capture."""
 
     def call(tx: Following, closed: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> Value:
         given = {name: closed[name] for name in options if name in closed}
@@ -295,9 +295,9 @@ _BY_GRAD = {
     transforms.grad_and_value: ("both", lambda **options: _grad_and_value(**options, with_value=True)),
 }
 for _transform, (_inner, _make) in _BY_GRAD.items():
-    HANDLERS[_transform] = _differentiated(_transform.__name__, _make, "argnums", "has_aux")
+    HANDLERS[_transform] = _transform_handler(_transform.__name__, _make, "argnums", "has_aux")
     CLOSURES[_code_in(_transform, _inner)] = _closure(HANDLERS[_transform], "argnums", "has_aux")
-HANDLERS[transforms.jacrev] = HANDLERS[transforms.jacfwd] = _differentiated(
+HANDLERS[transforms.jacrev] = HANDLERS[transforms.jacfwd] = _transform_handler(
     "jacrev", _jacobian, "argnums", "has_aux", "chunk_size"
 )
 CLOSURES[_code_in(transforms.jacrev, "jacobian")] = _closure(HANDLERS[transforms.jacrev], "argnums", "has_aux", "chunk_size")

@@ -53,7 +53,7 @@ class ArrayValue(Value):
 
     @property
     def dtype(self) -> np.dtype:
-        """The array's dtype."""
+        """Return the array's dtype."""
         return self.tensor.fake.dtype.numpy
 
     def truth(self, tx: Following) -> bool:
@@ -135,19 +135,19 @@ class ArrayFunctionValue(FixedValue):
 
 @functools.cache
 def counterparts() -> dict[Any, Callable]:
-    """NumPy function -> its counterpart on tensors."""
+    """Return numPy function -> its counterpart on tensors."""
     return array_functions.functions()
 
 
 def is_array_function(value: object) -> bool:
-    """Whether captures have a counterpart for a NumPy function."""
+    """Return whether captures have a counterpart for a NumPy function."""
     if not isinstance(value, _CALLABLES) or not str(getattr(value, "__module__", "numpy")).startswith("numpy"):
         return False
     return value in counterparts()
 
 
 def is_array(value: object) -> bool:
-    """Whether a tensor can share an array's memory."""
+    """Return whether a tensor can share an array's memory."""
     if type(value) is not np.ndarray or not value.dtype.isnative or not value.flags.writeable or not RULES.trace_numpy:
         return False
     try:
@@ -195,7 +195,7 @@ def _is_scalar_type(value: object) -> bool:
 
 
 def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
-    """`left symbol right` where at least one is an array."""
+    """Evaluate `left symbol right` where at least one is an array."""
     plain = symbol if symbol in BINARY or symbol in COMPARISONS else symbol[:-1]
     for value in (left, right):
         is_number = value.is_constant() and isinstance(value.constant(), bool | int | float | complex)
@@ -209,12 +209,12 @@ def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
 
 
 def unary(tx: Following, symbol: str, value: ArrayValue) -> Value:
-    """`-value`, `+value` or `~value` of an array."""
+    """Evaluate `-value`, `+value` or `~value` of an array."""
     return call(tx, array_functions.ELEMENTWISE[_UNARY[symbol]], [value], {})
 
 
 def array_of(tx: Following, tensor: TensorValue, force: Value = NONE) -> Value:
-    """`tensor.numpy()`."""
+    """Evaluate `tensor.numpy()`."""
     if tensor.fake.requires_grad:
         if not (force.is_constant() and force.constant()):
             raise raised(RuntimeError(

@@ -40,85 +40,85 @@ class Value:
     is_of_library = False  # state of this library, which programs may only read
 
     def python_type(self) -> type:
-        """The value's type."""
+        """Return the value's type."""
         raise GraphBreak(f"the type of {self} is not known")
 
     def is_constant(self) -> bool:
-        """Whether `constant` may be called."""
+        """Return whether `constant` may be called."""
         return False
 
     def constant(self) -> Any:
-        """The Python value itself, if it is fully known and immutable."""
+        """Return the Python value itself, if it is fully known and immutable."""
         raise GraphBreak(f"{self} is not a constant")
 
     def operand(self) -> Any:
-        """The constant for arithmetic and comparisons; an open integer stays symbolic."""
+        """Return the constant for arithmetic and comparisons; an open integer stays symbolic."""
         return self.constant()
 
     def snapshot(self) -> Any:
-        """The current value, for functions that only read it."""
+        """Return the current value, for functions that only read it."""
         return self.constant()
 
     def truth(self, tx: Following) -> bool:
-        """`bool(value)`."""
+        """Evaluate `bool(value)`."""
         raise GraphBreak(f"the truth value of {self} is not known")
 
     def length(self, tx: Following) -> Value:
-        """`len(value)`."""
+        """Evaluate `len(value)`."""
         raise GraphBreak(f"the length of {self} is not known")
 
     def items_of(self, tx: Following) -> list[Value]:
-        """All values that iterating yields."""
+        """Return all values that iterating yields."""
         raise GraphBreak(f"cannot iterate over {self}")
 
     def iterator(self, tx: Following) -> Value | None:
-        """`iter(value)` for values whose iteration is followed step by step; None for others."""
+        """Evaluate `iter(value)` for values whose iteration is followed step by step; None for others."""
         return None
 
     def attribute(self, tx: Following, name: str) -> Value:
-        """`value.name`."""
+        """Evaluate `value.name`."""
         raise GraphBreak(f"attribute {name!r} of {self}")
 
     def set_attribute(self, tx: Following, name: str, value: Value) -> None:
-        """`value.name = ...`."""
+        """Evaluate `value.name = ...`."""
         raise GraphBreak(f"writing attribute {name!r} of {self}")
 
     def delete_attribute(self, tx: Following, name: str) -> None:
-        """`del value.name`."""
+        """Evaluate `del value.name`."""
         raise GraphBreak(f"deleting attribute {name!r} of {self}")
 
     def item(self, tx: Following, key: Value) -> Value:
-        """`value[key]`."""
+        """Evaluate `value[key]`."""
         raise GraphBreak(f"an item of {self}")
 
     def set_item(self, tx: Following, key: Value, value: Value) -> None:
-        """`value[key] = ...`."""
+        """Evaluate `value[key] = ...`."""
         raise GraphBreak(f"writing an item of {self}")
 
     def delete_item(self, tx: Following, key: Value) -> None:
-        """`del value[key]`."""
+        """Evaluate `del value[key]`."""
         raise GraphBreak(f"deleting an item of {self}")
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """`value(*args, **kwargs)`."""
+        """Evaluate `value(*args, **kwargs)`."""
         raise GraphBreak(f"a call of {self}")
 
     def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """`value.name(*args, **kwargs)`."""
+        """Evaluate `value.name(*args, **kwargs)`."""
         return self.attribute(tx, name).call(tx, args, kwargs)
 
     def same_as(self, other: Value) -> bool:
-        """`value is other`."""
+        """Evaluate `value is other`."""
         if self is other:
             return True
         raise GraphBreak(f"whether {self} is {other} is not known")
 
     def node(self, tx: Following) -> Any:
-        """The argument that represents the value in a graph node."""
+        """Return the argument that represents the value in a graph node."""
         raise GraphBreak(f"{self} cannot be an argument of an operation in the graph")
 
     def write(self, writer: Writer) -> str:
-        """An expression of generated code that rebuilds the value; it may add statements before."""
+        """Return an expression of generated code that rebuilds the value; add statements before it if needed."""
         raise GraphBreak(f"{self} cannot be made again in generated code")
 
     def __str__(self) -> str:
@@ -135,7 +135,7 @@ class PendingValue(Value):
         self.made: Value | None = None
 
     def realize(self) -> Value:
-        """The tracked value."""
+        """Return the tracked value."""
         if self.made is None:
             self.made = self.make()
             del self.make  # the closure may refer to this value
@@ -143,7 +143,7 @@ class PendingValue(Value):
 
 
 def has_finalizer(value: Value | None) -> bool:
-    """Whether a value is an outside object with `__del__`: then the moment it is dropped matters."""
+    """Return whether a value is an outside object with `__del__`: then the moment it is dropped matters."""
     if type(value) is PendingValue:
         return hasattr(value.kind, "__del__")
     return value is not None and value.source is not None and hasattr(getattr(value, "kind", None), "__del__")
@@ -208,92 +208,92 @@ class Following(Protocol):
 
     @property
     def parent(self) -> Following | None:
-        """The frame that called this one."""
+        """Return the frame that called this one."""
 
     @property
     def python(self) -> tuple[int, int]:
-        """The Python version; the texts of its errors differ."""
+        """Return the Python version; the texts of its errors differ."""
 
     def wrap(self, value: Any, source: Source | None) -> Value:
-        """The tracked value of a real object."""
+        """Return the tracked value of a real object."""
 
     def later(self, value: Any, source: Source | None) -> Value:
-        """A lazy tracked value, guarded when something first uses it."""
+        """Return a lazy tracked value, guarded when something first uses it."""
 
     def wrap_constant(self, value: Any) -> Value:
-        """The tracked value of an object that is the same on every run."""
+        """Return the tracked value of an object that is the same on every run."""
 
     def wrap_class(self, kind: type) -> Value:
-        """A class as value."""
+        """Return a class as value."""
 
     def wrap_cell(self, cell: CellType, source: Source, name: str) -> Any:
-        """A real cell."""
+        """Return a real cell."""
 
     def wrap_constant_attribute(self, owner: Any, name: str, source: Source | None = None) -> Value:
-        """An attribute of a function or builtin."""
+        """Return an attribute of a function or builtin."""
 
     def wrap_class_attribute(self, owner: Any, name: str) -> Value:
-        """An attribute of a class that is neither a method nor a descriptor of a known kind."""
+        """Return an attribute of a class that is neither a method nor a descriptor of a known kind."""
 
     def wrap_module_attribute(self, owner: Any, name: str, found: Any) -> Value:
-        """An attribute of a module."""
+        """Return an attribute of a module."""
 
     def class_member(self, kind: type, name: str, found: Any) -> Value | None:
-        """The function of a class's method, guarded to stay there; None for an attribute that is no method."""
+        """Return the function of a class's method, guarded to stay there; None for an attribute that is no method."""
 
     def guard_member(self, kind: type, name: str, found: Any) -> None:
         """Guard that a class keeps its attribute of this name."""
 
     def class_source(self, kind: type) -> Source:
-        """A source for a class."""
+        """Return a source for a class."""
 
     def method_of(self, owner: Value, function: Value) -> Value:
         """Bind a method to its object."""
 
     def bound_method(self, owner: Value, name: str) -> Value:
-        """A method of a value with a built-in type; AttributeError if the type has none of that name."""
+        """Return a method of a value with a built-in type; AttributeError if the type has none of that name."""
 
     def tensor_value(self, node: Any, source: Source | None, kind: type) -> Value:
-        """The tracked value of a tensor node."""
+        """Return the tracked value of a tensor node."""
 
     def held(self, value: Any) -> Source:
-        """A source for an object that generated code holds."""
+        """Return a source for an object that generated code holds."""
 
     def held_object(self, value: Value) -> Any:
-        """The real module, parameter or buffer if the value is guarded by identity; else None."""
+        """Return the real module, parameter or buffer if the value is guarded by identity; else None."""
 
     def identity(self, value: Value) -> Value:
-        """`id(value)`, for an object that the captured program made."""
+        """Evaluate `id(value)`, for an object that the captured program made."""
 
     def known_id(self, value: Value) -> Value:
         """An `id` as a number, its object guarded by identity; other values as they are."""
 
     def key(self, value: Value) -> Any:
-        """The key that a value makes in a dict or set."""
+        """Return the key that a value makes in a dict or set."""
 
     def key_value(self, key: Any) -> Value:
-        """The tracked value of a key."""
+        """Return the tracked value of a key."""
 
     def compare(self, symbol: str, left: Value, right: Value) -> Value:
-        """A comparison."""
+        """Return a comparison."""
 
     def contains(self, values: Value, wanted: Value) -> Value:
-        """`wanted in values`."""
+        """Evaluate `wanted in values`."""
 
     def item(self, owner: Value, key: Value) -> Value:
-        """`owner[key]`."""
+        """Evaluate `owner[key]`."""
 
     def next(self, iterator: Value) -> Value | None:
-        """The next value of an iterator, None at its end."""
+        """Return the next value of an iterator, None at its end."""
 
     def next_or_raise(self, iterator: Value) -> Value:
-        """`next(iterator)`."""
+        """Evaluate `next(iterator)`."""
 
     def lazily(self, values: Value) -> Iterator[Value]:
         """Iterate over a value lazily."""
 
     def drain(self, iterator: Value) -> Iterator[Value]:
-        """The remaining values of an iterator."""
+        """Return the remaining values of an iterator."""
 
     def construct(self, kind: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Call a class."""
@@ -302,7 +302,7 @@ class Following(Protocol):
         """Follow a call of a function written in Python."""
 
     def implicit_super(self) -> Value:
-        """`super()` without arguments."""
+        """Evaluate `super()` without arguments."""
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Add a node for a call of the library."""
@@ -317,7 +317,7 @@ class Following(Protocol):
         """Break the graph before the call being followed."""
 
     def user_places(self) -> list[tuple[str, int, str]]:
-        """File, line and function of each followed frame, outermost first."""
+        """Return file, line and function of each followed frame, outermost first."""
 
 
 class Suspended(Protocol):
@@ -329,10 +329,10 @@ class Suspended(Protocol):
         """Follow it to its next `yield`; None if it ends, with its result in `result`."""
 
     def delegate(self) -> Value | None:
-        """The iterator of its current `yield from`."""
+        """Return the iterator of its current `yield from`."""
 
     def is_guarded(self) -> bool:
-        """Whether it is suspended inside a try or with block."""
+        """Return whether it is suspended inside a try or with block."""
 
 
 class Capture(Protocol):
@@ -348,19 +348,19 @@ class Capture(Protocol):
     asked_grad_mode: bool
 
     def known(self, value: Any) -> Value | None:
-        """The tracked value of an object that was wrapped before."""
+        """Return the tracked value of an object that was wrapped before."""
 
     def remember(self, value: Any, made: Value) -> None:
         """Make `wrap` return this tracked value for an object."""
 
     def is_key(self, value: Any) -> bool:
-        """Whether an object may be a key of a tracked dict."""
+        """Return whether an object may be a key of a tracked dict."""
 
     def key_text(self, key: Any) -> Any:
-        """A key in the form for expressions: itself, or a name for it."""
+        """Return a key in the form for expressions: itself, or a name for it."""
 
     def number_tensor(self, number: Any, kind: dtype, source: NumberTensor) -> Any:
-        """A graph input for open numbers. A single number becomes a 0-d tensor."""
+        """Return a graph input for open numbers. A single number becomes a 0-d tensor."""
 
 
 class CapturedGraph(Protocol):
@@ -372,16 +372,16 @@ class CapturedGraph(Protocol):
     symbols: SymbolNodes
 
     def tensor_value(self, node: Node, fake: Tensor, source: Source | None = None, real: Tensor | None = None) -> Any:
-        """The tracked value of a tensor. Each tensor has exactly one, so that `x.add_(1) is x`."""
+        """Return the tracked value of a tensor. Each tensor has exactly one, so that `x.add_(1) is x`."""
 
     def attribute(self, tensor: Tensor, name: str, source: Source | None = None) -> Node:
         """Add a `get_attr` node for a tensor that the graph owns."""
 
     def known(self, tensor: Tensor) -> Node | None:
-        """The node of a tensor that is already in the graph."""
+        """Return the node of a tensor that is already in the graph."""
 
     def real(self, node: Node) -> Tensor | None:
-        """The real tensor of an input or attribute."""
+        """Return the real tensor of an input or attribute."""
 
     def replace_value(self, value: Any, by: Any) -> None:
         """Make a tensor of the program stand for the result of another node."""
@@ -403,10 +403,10 @@ class Effects(Protocol):
         """Record that the program changes a value."""
 
     def is_changed(self, value: Value) -> bool:
-        """Whether the program changed an outside value."""
+        """Return whether the program changed an outside value."""
 
     def class_attribute(self, kind: type, name: str) -> Value | None:
-        """The value that the program wrote to a class attribute during capture; None if it wrote none."""
+        """Return the value that the program wrote to a class attribute during capture; None if it wrote none."""
 
     def store_class_attribute(self, owner: Value, kind: type, name: str, value: Value) -> None:
         """Record that the program sets an attribute of the class `kind`, tracked as `owner`."""
@@ -422,28 +422,28 @@ class Writer(Protocol):
     symbols: Any
 
     def expression(self, value: Value) -> str:
-        """An expression that reaches or builds a value. A mutable value is built once."""
+        """Return an expression that reaches or builds a value. A mutable value is built once."""
 
     def literal(self, value: Any) -> str:
-        """A constant."""
+        """Return a constant."""
 
     def symbolic(self, number: SymInt) -> str:
-        """An open integer, computed from input sizes."""
+        """Return an open integer, computed from input sizes."""
 
     def key(self, value: Any) -> str:
-        """A key of a dict or item of a set."""
+        """Return a key of a dict or item of a set."""
 
     def begin(self, value: Value, text: str) -> str:
         """Create an object before its contents, which may refer to it; return its name."""
 
     def globals_of(self, namespace: dict) -> str:
-        """An expression for a module's globals."""
+        """Return an expression for a module's globals."""
 
     def output(self, value: Any) -> str:
-        """The graph's result for a tensor."""
+        """Return the graph's result for a tensor."""
 
     def result(self, node: Any) -> str:
-        """The graph's result for a node."""
+        """Return the graph's result for a node."""
 
     def keep(self, text: str) -> str:
         """Assign an expression to a new variable, and return the variable's name."""
@@ -452,10 +452,10 @@ class Writer(Protocol):
         """Add a statement."""
 
     def name_of(self, value: Any, hint: str) -> str:
-        """The name of an object in generated code; `hint` goes into the name."""
+        """Return the name of an object in generated code; `hint` goes into the name."""
 
     def node_of(self, number: SymInt) -> Any:
-        """The graph's node of an integer that the graph computes."""
+        """Return the graph's node of an integer that the graph computes."""
 
     def is_changed(self, value: Value) -> bool:
-        """Whether the program changed an outside value."""
+        """Return whether the program changed an outside value."""

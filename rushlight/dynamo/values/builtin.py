@@ -113,7 +113,7 @@ BUILTIN_NAMES = frozenset(value for value in vars(builtins).values() if callable
 
 
 def is_builtin(value: object) -> bool:
-    """Whether a callable is a builtin that this module handles."""
+    """Return whether a callable is a builtin that this module handles."""
     if type(value) not in _CALLABLES:  # `in` would run a program's own __eq__
         return False
     return value in HANDLERS or value in PURE or value in BUILTIN_NAMES

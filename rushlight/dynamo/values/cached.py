@@ -25,7 +25,7 @@ class CachedFunctionValue(FixedValue):
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         try:
-            values, named = list(map(_known, args)), {name: _known(value) for name, value in kwargs.items()}
+            values, named = list(map(_real_argument, args)), {name: _real_argument(value) for name, value in kwargs.items()}
         except GraphBreak:
             return self._follow(tx, args, kwargs)
         try:
@@ -47,8 +47,8 @@ class CachedFunctionValue(FixedValue):
         return f"function {self.value.__name__}, whose results are cached"
 
 
-def _known(value: Value) -> Any:
-    """The real argument. GraphBreak if it is unknown or has state that the result may depend on."""
+def _real_argument(value: Value) -> Any:
+    """Return the real argument. GraphBreak if it is unknown or has state that the result may depend on."""
     if isinstance(value, ObjectValue) and not isinstance(value, ModuleValue) and value.is_one_key():
         return value.real
     return value.constant()

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
 def is_python_class(kind: type) -> bool:
-    """Whether a class and all its bases except `object` and `types.SimpleNamespace` are written in Python: then instances
-    consist of their attributes."""
+    """Return whether a class and all its bases except `object` and `types.SimpleNamespace` are written in Python: then
+    instances consist of their attributes."""
     return all(base in _PLAIN_BASES or _is_written(base) for base in kind.__mro__)
 
 
@@ -62,7 +62,7 @@ class ClassValue(FixedValue):
         tx.effects.store_class_attribute(self, self.kind, name, value)
 
     def _method_of_metaclass(self, tx: Following, name: str) -> Value | None:
-        """A special method of the class object, defined in Python by its metaclass."""
+        """Return a special method of the class object, defined in Python by its metaclass."""
         found = look_up(type(self.kind), name)
         if not isinstance(found, types.FunctionType) or isinstance(self.kind, EnumType):
             return None

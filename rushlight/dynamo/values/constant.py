@@ -92,7 +92,7 @@ NONE = ConstantValue(None)
 
 
 def is_none(value: Value) -> bool:
-    """Whether a value is known to be None."""
+    """Return whether a value is known to be None."""
     return isinstance(value, ConstantValue) and value.value is None
 
 
@@ -139,12 +139,12 @@ ANNOTATIONS = (typing._Final, typing.TypeVar)  # typing._Final is a base of all 
 
 
 def constant_list(values: list[Value]) -> Value:
-    """A list of constants, as one constant."""
+    """Return a list of constants, as one constant."""
     return ConstantValue([value.constant() for value in values])
 
 
 def is_constant_value(value: object) -> bool:
-    """Whether a Python value may be tracked as a constant."""
+    """Return whether a Python value may be tracked as a constant."""
     kind = type(value)
     if isinstance(value, BY_VALUE):  # a user's subclass may behave differently
         return kind in BY_VALUE or kind.__module__ == "numpy" or isinstance(value, Enum)

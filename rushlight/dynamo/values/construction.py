@@ -45,7 +45,7 @@ def construct(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Va
 
 
 def construct_plainly(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """`type.__call__`: make an object with `__new__` and pass it to `__init__`."""
+    """Evaluate `type.__call__`: make an object with `__new__` and pass it to `__init__`."""
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and _is_generated(kind):
         return _named_tuple(tx, kind, args, kwargs)
     if issubclass(kind, Tensor):
@@ -64,7 +64,7 @@ def construct_plainly(tx: Following, kind: type, args: list[Value], kwargs: dict
 
 
 def allocate(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """`__new__` of the built-in class that a class inherits from: an object without attributes."""
+    """Evaluate `__new__` of the built-in class that a class inherits from: an object without attributes."""
     if inspect.isabstract(kind):
         names = sorted(kind.__abstractmethods__)
         listed = ", ".join(names) if tx.python < (3, 12) else ", ".join(f"'{name}'" for name in names)
@@ -104,7 +104,7 @@ def _initialize(tx: Following, made: Value, maker: Any, args: list[Value], kwarg
 
 
 def _is_generated(kind: type) -> bool:
-    """Whether `namedtuple` generated `__new__`, which only orders its arguments."""
+    """Return whether `namedtuple` generated `__new__`, which only orders its arguments."""
     owner = next(base for base in kind.__mro__ if "__new__" in base.__dict__)
     return "_fields" in owner.__dict__ and not isinstance(look_up(kind, "__init__"), types.FunctionType)
 

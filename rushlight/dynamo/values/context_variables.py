@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def set_value(variable: ContextVar) -> Any:
-    """The value of a context variable in this context; MISSING if it is not set."""
+    """Return the value of a context variable in this context; MISSING if it is not set."""
     return contextvars.copy_context().get(variable, MISSING)
 
 
@@ -82,7 +82,7 @@ class ContextVariableValue(Value):
         self._change(tx, token.before)
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that set the variable `target`."""
+        """Return statements that set the variable `target`."""
         if self.current is self.first:
             return []
         if self.current is None:

@@ -122,7 +122,7 @@ class GradModeValue(ModeValue):
 
 
 def switched(tx: Following, enabled: bool) -> GradModeValue:
-    """A call of `set_grad_enabled`, which takes effect at once."""
+    """Return a call of `set_grad_enabled`, which takes effect at once."""
     made = GradModeValue(grad_switch, None, enabled)
     made.previous.append(state.grad_enabled)
     tx.set_grad_mode(enabled)

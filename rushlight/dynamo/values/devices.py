@@ -10,7 +10,7 @@ from rushlight.dynamo.values.constant import ConstantValue
 
 
 def names_other_device(target: Any, args: list[Value], kwargs: dict[str, Value]) -> bool:
-    """Whether a call of the library asks for a tensor on a device other than the CPU."""
+    """Return whether a call of the library asks for a tensor on a device other than the CPU."""
     where = kwargs.get("device")
     if where is not None and _is_other(where, (device, str)):
         return True

@@ -85,16 +85,16 @@ class ExceptionValue(Value):
         return _unknown(self, name) if isinstance(found, NamedMethodValue) else found.call(tx, args, kwargs)
 
     def plain_text(self) -> str:
-        """What `BaseException.__str__` says."""
+        """Return what `BaseException.__str__` says."""
         values = [argument.constant() for argument in self.arguments]
         return str(KeyError(*values) if issubclass(self.kind, KeyError) else Exception(*values))
 
     def has_initializer(self) -> bool:
-        """Whether creating one runs code of the program."""
+        """Return whether creating one runs code of the program."""
         return any(isinstance(look_up(self.kind, name), types.FunctionType | staticmethod) for name in ("__init__", "__new__"))
 
     def real(self) -> BaseException:
-        """The real exception; its arguments must be constants."""
+        """Return the real exception; its arguments must be constants."""
         if self.has_initializer() or isinstance(look_up(self.kind, "__str__"), types.FunctionType):
             raise GraphBreak(f"the text of {self}, whose class has code of its own")
         return self.kind(*[argument.constant() for argument in self.arguments])
@@ -130,7 +130,7 @@ def _unknown(value: Value, name: str) -> Any:
 
 
 def from_exception(error: BaseException) -> ExceptionValue:
-    """The tracked value of a real exception."""
+    """Return the tracked value of a real exception."""
     return ExceptionValue(type(error), [from_python_or_text(argument) for argument in error.args])
 
 

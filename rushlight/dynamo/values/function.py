@@ -32,7 +32,7 @@ class CellValue(Value):
         self.name = name
 
     def load(self, name: str) -> Value:
-        """The variable's value."""
+        """Return the variable's value."""
         if self.content is None:
             where = "where it is not associated with a value in enclosing scope"
             raise raised(NameError(f"cannot access free variable '{name}' {where}"))
@@ -49,7 +49,7 @@ class CellValue(Value):
         return f"{kind}()" if self.content is None else f"{kind}({writer.expression(self.content)})"
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that set the cell `target`."""
+        """Return statements that set the cell `target`."""
         if self.content is None:
             return [f"del {target}.cell_contents"]
         return [f"{target}.cell_contents = {writer.expression(self.content)}"]
@@ -194,8 +194,9 @@ class FunctionValue(Value):
         return len(found) == last
 
     def _argument_error(self, count: int, names: Iterable[str]) -> TypeError:
-        """CPython's own error for arguments that do not fit, from calling a copy of the function, whose body therefore never
-        runs."""
+        """Return CPython's own error for arguments that do not fit, from calling a copy of the function, whose body
+        therefore never runs.
+        """
         cells = tuple(types.CellType() for _ in self.code.co_freevars)
         defaults = (None,) * len(self.defaults)
         twin = types.FunctionType(self.code, {}, self.name, defaults, cells)

@@ -48,7 +48,7 @@ class GeneratorValue(IteratorValue):
         if name == "send" and len(args) == 1:
             return self._value_or_stop(self.send(args[0]))
         if name == "throw" and args:
-            return self._value_or_stop(self.throw(_made(tx, *args)))
+            return self._value_or_stop(self.throw(_make_exception(tx, *args)))
         if name == "close":
             self.close()
             return NONE
@@ -60,7 +60,7 @@ class GeneratorValue(IteratorValue):
         return found
 
     def stop(self) -> Raised:
-        """The StopIteration that `next` raises at the end."""
+        """Return the StopIteration that `next` raises at the end."""
         result, self.result = self.result, NONE
         is_none = result.is_constant() and result.constant() is None
         return Raised(ExceptionValue(StopIteration, [] if is_none else [result]))
@@ -130,8 +130,8 @@ class GeneratorValue(IteratorValue):
         return found
 
 
-def _made(tx: Following, error: Value, *more: Value) -> Value:
-    """The exception that the arguments of `throw` stand for."""
+def _make_exception(tx: Following, error: Value, *more: Value) -> Value:
+    """Return the exception that the arguments of `throw` stand for."""
     if more:
         raise GraphBreak("throw with a type and a value")
     made = error.call(tx, [], {}) if isinstance(error, ClassValue) else error
@@ -142,7 +142,7 @@ def _made(tx: Following, error: Value, *more: Value) -> Value:
 
 
 def _as_seen_by_caller(error: Raised) -> Raised:
-    """The exception that the generator's caller gets: StopIteration becomes a RuntimeError."""
+    """Return the exception that the generator's caller gets: StopIteration becomes a RuntimeError."""
     if not issubclass(error.value.python_type(), StopIteration):
         return error
     made = ExceptionValue(RuntimeError, [ConstantValue("generator raised StopIteration")])

@@ -29,7 +29,7 @@ for _function in (operator.lt, operator.le, operator.gt, operator.ge, operator.n
 
 
 def identity_of(value: Value) -> Identity:
-    """The key of a value; each value has exactly one."""
+    """Return the key of a value; each value has exactly one."""
     if not hasattr(value, "identity"):
         value.identity = Identity(value)
     return value.identity

@@ -25,7 +25,7 @@ _SEQUENCES = (list, tuple, collections.deque)
 _MAPPINGS = (collections.OrderedDict, collections.defaultdict, dict)
 _SETS = (set, frozenset)
 def built_in_base(kind: type) -> type | None:
-    """The supported built-in class that a Python class inherits from; None if there is none."""
+    """Return the supported built-in class that a Python class inherits from; None if there is none."""
     if kind.__module__ == "builtins" or not kind.__flags__ & (1 << 9):
         return None
     bases = [base for base in kind.__mro__ if base in (*_IMMUTABLE, *_SEQUENCES, *_MAPPINGS, *_SETS)]
@@ -34,12 +34,12 @@ def built_in_base(kind: type) -> type | None:
 
 
 def is_written_in_python(kind: type, name: str) -> bool:
-    """Whether a class implements a method in Python."""
+    """Return whether a class implements a method in Python."""
     return isinstance(look_up(kind, name), types.FunctionType)
 
 
 def contents_of(tx: Following, base: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
-    """The contents after `base.__new__`: mutable containers start empty."""
+    """Return the contents after `base.__new__`: mutable containers start empty."""
     if base in _IMMUTABLE:
         return fold(base, *args, **kwargs)
     if base in _MAPPINGS:
@@ -59,14 +59,14 @@ class InheritingValue(ObjectValue):
 
     @property
     def base(self) -> type:
-        """The built-in base class."""
+        """Return the built-in base class."""
         return self.contents.python_type()
 
     def _is_own(self, name: str) -> bool:
         return is_written_in_python(self.kind, name)
 
     def initialize(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> None:
-        """`__init__` of the built-in class."""
+        """Evaluate `__init__` of the built-in class."""
         if self.base is collections.defaultdict:
             self.contents.default_factory, args = (args[0] if args else NONE), args[1:]
         if self.base is list and args:
@@ -80,7 +80,7 @@ class InheritingValue(ObjectValue):
                 self.contents.method(tx, "update", args, kwargs)
 
     def is_iterated_plainly(self) -> bool:
-        """Whether built-in classes read the contents directly, without a method of the class."""
+        """Return whether built-in classes read the contents directly, without a method of the class."""
         return not self._is_own("__iter__")
 
     def truth(self, tx: Following) -> bool:
@@ -93,7 +93,7 @@ class InheritingValue(ObjectValue):
         return super().items_of(tx) if self._is_own("__iter__") else self.contents.items_of(tx)
 
     def backwards(self, tx: Following) -> Value:
-        """`reversed(value)`."""
+        """Evaluate `reversed(value)`."""
         if self._is_own("__reversed__") or self._is_own("__getitem__") or self._is_own("__len__"):
             return super().backwards(tx)
         return IteratorValue(iter(self.items_of(tx)[::-1]), reversed, runs_code=True)
@@ -109,7 +109,7 @@ class InheritingValue(ObjectValue):
         return self.plain_item(tx, key)
 
     def plain_item(self, tx: Following, key: Value) -> Value:
-        """`base.__getitem__`, which calls `__missing__`."""
+        """Evaluate `base.__getitem__`, which calls `__missing__`."""
         try:
             return self.contents.item(tx, key)
         except Raised as error:
@@ -133,7 +133,7 @@ class InheritingValue(ObjectValue):
         return isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType | types.ClassMethodDescriptorType)
 
     def plain_method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """A method of the built-in base class."""
+        """Return a method of the built-in base class."""
         if name == "__init__":
             self.initialize(tx, args, kwargs)
             return NONE
@@ -171,14 +171,14 @@ class InheritingValue(ObjectValue):
 
 
 def plainly(value: Value, method: str) -> Value:
-    """The value an operator acts on: the built-in contents, if the object's class does not override `method`."""
+    """Return the value an operator acts on: the built-in contents, if the object's class does not override `method`."""
     if not isinstance(value, InheritingValue) or is_written_in_python(value.kind, method):
         return value
     return value.contents
 
 
 def is_own_constant(value: Value) -> bool:
-    """Whether a value is a number or text of a user's class."""
+    """Return whether a value is a number or text of a user's class."""
     return isinstance(value, InheritingValue) and isinstance(value.contents, ConstantValue)
 
 

@@ -34,7 +34,7 @@ class IteratorValue(Value):
         return list(self.items)
 
     def next(self, tx: Following) -> Value | None:
-        """The next value, None at the end."""
+        """Return the next value, None at the end."""
         return next(self.items, None)
 
     def same_as(self, other: Value) -> bool:
@@ -59,12 +59,12 @@ class WrappedIteratorValue(IteratorValue):
     """`enumerate`, `zip`, `map` or `filter` over the iterators `inner`; `count` is the number of values consumed."""
 
     def __init__(self, kind: type, items: Iterator[Value], inner: list[Value], function: Value | None = None, start: int = 0):
-        super().__init__(self._counted(items), kind)
+        super().__init__(self._count_taken(items), kind)
         self.inner = inner
         self.function = function
         self.count = start
 
-    def _counted(self, items: Iterator[Value]) -> Iterator[Value]:
+    def _count_taken(self, items: Iterator[Value]) -> Iterator[Value]:
         for item in items:
             self.count += 1
             yield item
@@ -83,7 +83,7 @@ def advanced(iterator: Iterator, count: int) -> Iterator:
 
 
 def iterate(tx: Following, value: Value) -> Value:
-    """`iter(value)`. Lists and dicts are followed while they change; other containers are read up front."""
+    """Evaluate `iter(value)`. Lists and dicts are followed while they change; other containers are read up front."""
     return value if isinstance(value, IteratorValue) else value.iterator(tx) or IteratorValue(iter(value.items_of(tx)))
 
 
@@ -103,7 +103,7 @@ def call_handler(handler: Callable, self: Value, tx: Following, args: list[Value
 
 
 def special_method(self: Value, tx: Following, name: str, args: list[Value]) -> Value:
-    """Special methods of containers, called by name."""
+    """Return a special method of a container, which the program calls by name."""
     if name == "__getitem__":
         return self.item(tx, *args)
     if name == "__setitem__":

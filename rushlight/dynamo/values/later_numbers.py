@@ -92,12 +92,12 @@ class LaterNumberValue(Value):
 
 
 def is_later(value: Value) -> bool:
-    """Whether a value is a number that the graph computes."""
+    """Return whether a value is a number that the graph computes."""
     return isinstance(value, LaterNumberValue | UnknownIntegerValue)
 
 
 def later(tx: Following, function: Callable, values: list[Value]) -> Value | None:
-    """A pure function of numbers as a node; None if the graph computes none of them, or if they are integers that stay
+    """Return a pure function of numbers as a node; None if the graph computes none of them, or if they are integers that stay
     symbolic."""
     if not any(map(is_later, values)) or not all(is_later(value) or _is_number(value) for value in values):
         return None

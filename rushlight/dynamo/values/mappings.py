@@ -40,7 +40,7 @@ class DictValue(Value):
 
     @property
     def items(self) -> dict[Any, Value]:
-        """All items, realized and thereby guarded. For reading only."""
+        """Return all items, realized and thereby guarded. For reading only."""
         held = self.keyed()
         for key, value in held.items():
             if type(value) is PendingValue:
@@ -48,18 +48,18 @@ class DictValue(Value):
         return held
 
     def keyed(self) -> dict[Any, Value]:
-        """The items, possibly pending, with only the keys guarded."""
+        """Return the items, possibly pending, with only the keys guarded."""
         if self.assume is not None:
             self.assume()
             self.assume = None
         return self.held
 
     def as_dict(self, tx: Following) -> DictValue:
-        """The items as a dict that really holds them."""
+        """Return the items as a dict that really holds them."""
         return self
 
     def find(self, tx: Following, key: Any) -> Value | None:
-        """The value of a key, None if it is missing; guards only this key."""
+        """Return the value of a key, None if it is missing; guards only this key."""
         found = self.held.get(key)
         if self.assume is not None:
             if type(key) in (str, int, bool, type(None)):
@@ -156,7 +156,7 @@ class DictValue(Value):
         return "{" + ", ".join(f"{writer.key(key)}: {writer.expression(value)}" for key, value in self.keyed().items()) + "}"
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that write these items to the object `target`."""
+        """Return statements that write these items to the object `target`."""
         if self.is_part:
             kind = writer.name_of(self.kind, self.kind.__name__)
             keys = self.keyed() if self.is_rebuilt else self.stored
@@ -305,13 +305,13 @@ class DictIteratorValue(IteratorValue):
     """An iterator over a dict or its view; raises if the dict changes its size."""
 
     def __init__(self, owner: DictValue, which: str, items: list[Value]) -> None:
-        super().__init__(self._taken(items), type(iter(getattr({}, which)())))
+        super().__init__(self._iterate(items), type(iter(getattr({}, which)())))
         self.owner = owner
         self.which = which
         self.size = len(owner.keyed())
         self.index = 0
 
-    def _taken(self, items: list[Value]) -> Iterator[Value]:
+    def _iterate(self, items: list[Value]) -> Iterator[Value]:
         while self.index < len(items):
             self._check_size()
             self.index += 1

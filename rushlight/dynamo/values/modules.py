@@ -59,7 +59,7 @@ class ModuleValue(ObjectValue):
         return super().attribute(tx, name)
 
     def member(self, tx: Following, name: str) -> Value | None:
-        """A parameter, buffer or submodule; None if there is none of that name."""
+        """Return a parameter, buffer or submodule; None if there is none of that name."""
         if name in self.replaced:
             return self.replaced[name]
         for group in GROUPS:
@@ -69,8 +69,8 @@ class ModuleValue(ObjectValue):
         return None
 
     def _group_with(self, tx: Following, group: str, name: str) -> Value | None:
-        """The group that may contain a member of that name. None if the real dict lacks it and the program cannot have changed
-        the dict."""
+        """Return the group that may contain a member of that name. None if the real dict lacks it and the program cannot have
+        changed the dict."""
         real = self.real.__dict__.get(group, ())
         return self._group(tx, group) if name in real or tx.session.known(real) is not None else None
 
@@ -124,7 +124,7 @@ class ModuleValue(ObjectValue):
         return super().method(tx, name, args, kwargs)
 
     def missing_attribute(self, tx: Following, name: Value) -> Value:
-        """`Module.__getattr__`."""
+        """Evaluate `Module.__getattr__`."""
         found = self.member(tx, name.constant())
         if found is None:
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name.constant()}'"))
@@ -188,7 +188,7 @@ def _wrap_member(tx: Following, owner: ModuleValue, own: Item, found: Any, sourc
 
 
 def _path_of(source: Source) -> str:
-    """The dotted path of a source in the program; "" if it has none."""
+    """Return the dotted path of a source in the program; "" if it has none."""
     if isinstance(source, Local | Global):
         return source.key
     if isinstance(source, Attribute | Item) and _path_of(source.base):

@@ -38,10 +38,10 @@ _HALVES, _EXACT = (float16, bfloat16), (float32, float64)
 
 
 def call_with_tensors(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-    """The call with tensors instead of numbers; None if it has no such numbers, or if that would change results."""
+    """Return the call with tensors instead of numbers; None if it has no such numbers, or if that would change results."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     if name in _FILLS:
-        return _filled(tx, op, target, args, kwargs, _FILLS[name])
+        return _call_fill(tx, op, target, args, kwargs, _FILLS[name])
     values = [*args, *kwargs.values()]
     if any(type(value) in _OPEN for value in values) or _makes_a_float(name, args):
         return _with_numbers_as_tensors(tx, name, op, target, args, kwargs)
@@ -51,24 +51,24 @@ def call_with_tensors(tx: Following, op: str, target: Any, args: list[Value], kw
 
 
 def _makes_a_float(name: str, args: list[Value]) -> bool:
-    """Whether eager converts an open integer to a float: a dividend, or the base of a power of floats."""
+    """Return whether eager converts an open integer to a float: a dividend, or the base of a power of floats."""
     if name not in ("truediv", "pow") or type(args[0]) is not SymbolicValue:
         return False
     return name == "truediv" or args[1].fake.dtype.is_floating_point
 
 
 def _has_mixed_bounds(values: list[Value]) -> bool:
-    """Whether one bound is a number and the other a tensor, which eager converts to a number."""
+    """Return whether one bound is a number and the other a tensor, which eager converts to a number."""
     tensors = [value.fake for value in values if isinstance(value, TensorValue)]
     if len(values) != 3 or len(tensors) != 2 or type(values[0]) is not TensorValue:
         return False
     return tensors[0].dim() > 0 and not (tensors[1].dim() or tensors[1].requires_grad)
 
 
-def _filled(
+def _call_fill(
     tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], position: int
 ) -> Value | None:  # fmt: skip
-    """`full` and the like with a fill value that is no constant."""
+    """Evaluate `full` and the like with a fill value that is no constant."""
     fill = kwargs.get("fill_value", args[position] if len(args) > position else None)
     is_tensor = isinstance(fill, TensorValue) and not (fill.fake.dim() or fill.fake.requires_grad)
     if not is_tensor and type(fill) not in _OPEN:
@@ -86,7 +86,7 @@ def _filled(
 
 
 def _of_number(kind: dtype) -> dtype:
-    """The dtype that `full` chooses for a number that `item()` returns for a tensor of dtype `kind`."""
+    """Return the dtype that `full` chooses for a number that `item()` returns for a tensor of dtype `kind`."""
     if kind.is_complex:
         return get_default_dtype().to_complex()
     return get_default_dtype() if kind.is_floating_point else kind if kind is bool_ else int64
@@ -96,8 +96,8 @@ def _with_numbers_as_tensors(
     tx: Following, name: str, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]
 ) -> Value | None:  # fmt: skip
     if name in _SUMS and list(kwargs) == ["alpha"] and len(args) == 2:
-        return _scaled(tx, op, target, args, kwargs["alpha"])
-    kinds = {value.fake.dtype for value in _promoted(name, args) if isinstance(value, TensorValue)}
+        return _call_scaled(tx, op, target, args, kwargs["alpha"])
+    kinds = {value.fake.dtype for value in _promoting_operands(name, args) if isinstance(value, TensorValue)}
     if name not in _TAKES_TENSORS or len(kinds) != 1 or not kwargs.keys() <= _OPERANDS:
         return None
     kind = kinds.pop()
@@ -114,15 +114,15 @@ def _with_numbers_as_tensors(
     return tx.call_in_graph(op, target, given, named)
 
 
-def _promoted(name: str, args: list[Value]) -> list[Value]:
-    """The operands that decide the result's dtype."""
+def _promoting_operands(name: str, args: list[Value]) -> list[Value]:
+    """Return the operands that decide the result's dtype."""
     if name == "where":
         return args[1:]
     return args[:1] if name in _SELECTIONS | _BOUNDED else args
 
 
-def _scaled(tx: Following, op: str, target: Any, args: list[Value], alpha: Value) -> Value | None:
-    """`add` or `sub` with `alpha`."""
+def _call_scaled(tx: Following, op: str, target: Any, args: list[Value], alpha: Value) -> Value | None:
+    """Evaluate `add` or `sub` with `alpha`."""
     if not all(isinstance(value, TensorValue) and value.fake.dtype in _EXACT for value in args):
         return None
     multiple = tx.call_in_graph("call_function", operator.mul, [args[1], alpha], {})
@@ -130,7 +130,9 @@ def _scaled(tx: Following, op: str, target: Any, args: list[Value], alpha: Value
 
 
 def _in_float32(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
-    """A half-precision tensor with a number on its right: eager computes in float32 and does not round the number first."""
+    """Return a half-precision tensor with a number on its right: eager computes in float32 and does not round the number
+    first.
+    """
     wide = [
         tx.call_in_graph("call_method", "to", [value, ConstantValue(float32)], {}) if isinstance(value, TensorValue) else value
         for value in args
@@ -146,7 +148,7 @@ def _as_tensor(tx: Following, value: Value, kind: dtype, constants_too: bool) ->
 
 
 def number_tensor(tx: Following, number: OpenFloat, kind: dtype) -> Value:
-    """An open number as a graph input."""
+    """Return an open number as a graph input."""
     return _input(tx, number.hint, number.text, number.symbols, kind)
 
 
@@ -157,8 +159,10 @@ def _input(tx: Following, hint: Any, text: str, symbols: frozenset, kind: dtype)
 
 
 def tensor_of_numbers(tx: Following, data: Value, kind: dtype | None) -> Value | None:
-    """`torch.tensor(data)` with open numbers in it, as a graph input; None if none is open, or data holds other values."""
-    found = _written(data)
+    """Evaluate `torch.tensor(data)` with open numbers in it, as a graph input; None if none is open, or data holds other
+    values.
+    """
+    found = _write_numbers(data)
     if found is None or not found[2]:
         return None
     hint, text, leaves = found
@@ -166,10 +170,10 @@ def tensor_of_numbers(tx: Following, data: Value, kind: dtype | None) -> Value |
     return _input(tx, hint, text, symbols, kind or tensor(hint).dtype)
 
 
-def _written(data: Value) -> tuple[Any, str, list[OpenFloat]] | None:
-    """For numbers in nested lists: their example values, their text, and the open ones. None for other data."""
+def _write_numbers(data: Value) -> tuple[Any, str, list[OpenFloat]] | None:
+    """Return the example values, the text and the open numbers of numbers in nested lists; None for other data."""
     if isinstance(data, SequenceValue):
-        parts = [_written(item) for item in data.items]
+        parts = [_write_numbers(item) for item in data.items]
         if None in parts:
             return None
         return [part[0] for part in parts], f"[{', '.join([part[1] for part in parts])}]", sum([part[2] for part in parts], [])

@@ -40,7 +40,7 @@ class ObjectValue(Value):
         return self.kind
 
     def is_one_key(self) -> bool:
-        """Whether this is an unchanged real object that is hashed by identity."""
+        """Return whether this is an unchanged real object that is hashed by identity."""
         plain = self.kind.__hash__ is object.__hash__ and self.kind.__eq__ is object.__eq__
         return self.real is not None and plain and not self.written
 
@@ -71,7 +71,7 @@ class ObjectValue(Value):
         return tx.class_member(self.kind, "__getattr__", fallback).call(tx, [self, ConstantValue(name)], {})
 
     def plain_attribute(self, tx: Following, name: str) -> Value:
-        """`object.__getattribute__`. `Raised` with an AttributeError if there is no attribute of that name."""
+        """Evaluate `object.__getattribute__`. `Raised` with an AttributeError if there is no attribute of that name."""
         if name == "__class__":
             return tx.wrap_class(self.kind)
         found = look_up(self.kind, name)
@@ -89,18 +89,18 @@ class ObjectValue(Value):
 
     @property
     def answers_by_itself(self) -> bool:
-        """Whether the class defines `__getattribute__`."""
+        """Return whether the class defines `__getattribute__`."""
         getter = self.kind.__getattribute__
         return getter is not object.__getattribute__ and isinstance(getter, types.FunctionType)
 
     def place(self, name: str) -> Source | None:
-        """A source for an instance's own attribute that runs no code of the class."""
+        """Return a source for an instance's own attribute that runs no code of the class."""
         if self.source is None:
             return None
         return Item(OwnDict(self.source), name) if self.answers_by_itself else Attribute(self.source, name)
 
     def own_attribute(self, tx: Following, name: str) -> Value | None:
-        """An attribute in the instance's `__dict__`; None if it is missing."""
+        """Return an attribute in the instance's `__dict__`; None if it is missing."""
         if name in self.written:
             return self.written[name]
         held = getattr(self.real, "__dict__", {}) if self.real is not None else {}
@@ -111,7 +111,7 @@ class ObjectValue(Value):
         return None
 
     def own_names(self, tx: Following) -> list[str]:
-        """The names in the instance's `__dict__`."""
+        """Return the names in the instance's `__dict__`."""
         held = list(getattr(self.real, "__dict__", {})) if self.real is not None else []
         if self.moved:
             raise GraphBreak(f"all attributes of {self}, one of which was deleted and set again")
@@ -184,7 +184,7 @@ class ObjectValue(Value):
         self.set_plainly(tx, name, value)
 
     def set_plainly(self, tx: Following, name: str, value: Value) -> None:
-        """`object.__setattr__`."""
+        """Evaluate `object.__setattr__`."""
         found = look_up(self.kind, name)
         if isinstance(found, property):
             if found.fset is None:
@@ -214,7 +214,7 @@ class ObjectValue(Value):
             self.delete_plainly(tx, name)
 
     def delete_plainly(self, tx: Following, name: str) -> None:
-        """`object.__delattr__`."""
+        """Evaluate `object.__delattr__`."""
         found = look_up(self.kind, name)
         if isinstance(found, property) and found.fdel is not None:
             tx.guard_member(self.kind, name, found)
@@ -253,7 +253,7 @@ class ObjectValue(Value):
         return value.call(tx, args, kwargs)
 
     def method_of_object(self, tx: Following, name: str, args: list[Value]) -> Value:
-        """A method of `object`."""
+        """Return a method of `object`."""
         if name == "__setattr__":
             self.set_plainly(tx, args[0].constant(), args[1])
         elif name == "__delattr__":
@@ -292,7 +292,7 @@ class ObjectValue(Value):
                 raise
 
     def backwards(self, tx: Following) -> Value:
-        """`reversed(value)`."""
+        """Evaluate `reversed(value)`."""
         if look_up(self.kind, "__reversed__") not in (MISSING, None):
             return self.method(tx, "__reversed__", [], {})
         if look_up(self.kind, "__len__") is MISSING or look_up(self.kind, "__getitem__") is MISSING:
@@ -312,7 +312,7 @@ class ObjectValue(Value):
         return made
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that write the attributes to the object `target`."""
+        """Return statements that write the attributes to the object `target`."""
         plain = writer.name_of(object, "object")
         lines = []
         for name, value in self.written.items():

@@ -47,7 +47,7 @@ class OpenFloat:
         self._fix = fix
 
     def __float__(self) -> float:
-        """The example value, which is guarded from now on."""
+        """Return the example value, which is guarded from now on."""
         self._fix()
         return float(self.hint)
 
@@ -76,7 +76,7 @@ def _of_symbol(number: SymInt) -> OpenFloat:
 
 
 def open_float(value: Value) -> OpenFloat | None:
-    """A number as an expression; None if it has none."""
+    """Return a number as an expression; None if it has none."""
     if type(value) is OpenFloatValue:
         return value.number
     if type(value) is SymbolicValue:
@@ -84,7 +84,7 @@ def open_float(value: Value) -> OpenFloat | None:
     if type(value) is OpenQuotientValue:
         numbers = value.numerator, value.denominator
         parts = [_of_symbol(number) if type(number) is SymInt else _of_number(number) for number in numbers]
-        return _made(operator.truediv, "{} / {}", parts, parts[0].sign)
+        return _combine_floats(operator.truediv, "{} / {}", parts, parts[0].sign)
     known = value.constant() if type(value) is ConstantValue else None
     return _of_number(known) if _is_written(known) else None
 
@@ -93,7 +93,7 @@ def _of_number(number: float) -> OpenFloat:
     return OpenFloat(number, f"({number!r})" if number < 0 else repr(number), lambda: None, _sign_of(number))
 
 
-def _made(function: Callable, form: str, parts: list[OpenFloat], sign: int) -> OpenFloat:
+def _combine_floats(function: Callable, form: str, parts: list[OpenFloat], sign: int) -> OpenFloat:
     hint = function(*[part.hint for part in parts])
     text = f"({form.format(*[part.text for part in parts])})"
     symbols = frozenset().union(*[part.symbols for part in parts])
@@ -113,7 +113,7 @@ _SIGNS: dict[str, Callable[[int, int], int]] = {
 
 
 def arithmetic(symbol: str, left: Value, right: Value) -> Value | None:
-    """`left symbol right` as an open float. None for other operands, and if it might raise for other values."""
+    """Evaluate `left symbol right` as an open float. None for other operands, and if it might raise for other values."""
     if not (is_open_float(left) or is_open_float(right)) or symbol not in _SIGNS:
         return None
     parts = [open_float(left), open_float(right)]
@@ -124,18 +124,18 @@ def arithmetic(symbol: str, left: Value, right: Value) -> Value | None:
     if (symbol in ("/", "//", "%") and not parts[1].sign) or (symbol == "**" and not _is_safe_power(left, right, *parts)):
         return None
     sign = _SIGNS[symbol](parts[0].sign, parts[1].sign)
-    return OpenFloatValue(_made(BINARY[symbol], f"{{}} {symbol} {{}}", parts, sign))
+    return OpenFloatValue(_combine_floats(BINARY[symbol], f"{{}} {symbol} {{}}", parts, sign))
 
 
 def _with_sign(value: Value, number: OpenFloat) -> OpenFloat:
-    """An open integer with its example's sign, which is guarded unless proven."""
+    """Return an open integer with its example's sign, which is guarded unless proven."""
     if type(value) is SymbolicValue and not number.sign:
         number.sign = int(bool(value.number >= 1)) or -int(bool(value.number <= -1))
     return number
 
 
 def is_open_float(value: Value) -> bool:
-    """Whether a value is an open number on which arithmetic yields open floats."""
+    """Return whether a value is an open number on which arithmetic yields open floats."""
     return type(value) is OpenFloatValue or is_open_number(value)
 
 
@@ -144,7 +144,7 @@ def _is_float(*values: Value) -> bool:
 
 
 def _is_safe_power(left: Value, right: Value, base: OpenFloat, exponent: OpenFloat) -> bool:
-    """Whether a power is a float within range for all values."""
+    """Return whether a power is a float within range for all values."""
     if not (_is_float(left, right) or exponent.sign < 0):
         return False
     if type(right) is ConstantValue:
@@ -161,7 +161,7 @@ _FUNCTIONS: dict[Callable, tuple[int, ...]] = {
 
 
 def function_of(tx: Following, function: Callable, args: list[Value]) -> Value | None:
-    """A call of a math function on an open number, as an open float. None for other calls, and if it might raise."""
+    """Return a call of a math function on an open number, as an open float. None for other calls, and if it might raise."""
     if function not in (*_FUNCTIONS, round) or not args or not is_open_float(args[0]):
         return None
     if function is round:
@@ -172,21 +172,23 @@ def function_of(tx: Following, function: Callable, args: list[Value]) -> Value |
     if number.sign not in _FUNCTIONS[function]:
         return None
     form = f"{tx.guards.name(function, function.__name__)}({{}})"
-    return OpenFloatValue(_made(function, form, [number], int(function in (math.sqrt, math.exp))))
+    return OpenFloatValue(_combine_floats(function, form, [number], int(function in (math.sqrt, math.exp))))
 
 
 def _to_digits(tx: Following, value: Value, digits: Value = NONE) -> Value | None:
-    """`round(value, digits)`."""
+    """Evaluate `round(value, digits)`."""
     if type(value) is SymbolicValue:
         return value if digits is NONE else None
     number, count = open_float(value), digits.constant()
     if count is None:
         return OpenFloatValue(number).method(tx, "__round__", [], {})
-    return OpenFloatValue(_made(lambda hint: round(hint, count), f"round({{}}, {count!r})", [number], 0))
+    return OpenFloatValue(_combine_floats(lambda hint: round(hint, count), f"round({{}}, {count!r})", [number], 0))
 
 
 def extreme(name: str, values: list[Value]) -> Value | None:
-    """The "min" or "max" of open floats; None if integers are among them, because then the type depends on the outcome."""
+    """Return the "min" or "max" of open floats; None if integers are among them, because then the type depends on the
+    outcome.
+    """
     if not any(map(is_open_float, values)) or not all(value.python_type() is float for value in values):
         return None
     parts = [open_float(value) for value in values]
@@ -194,11 +196,11 @@ def extreme(name: str, values: list[Value]) -> Value | None:
         return None
     signs = {part.sign for part in parts}
     form = f"{name}({', '.join(['{}'] * len(parts))})"
-    return OpenFloatValue(_made({"min": min, "max": max}[name], form, parts, signs.pop() if len(signs) == 1 else 0))
+    return OpenFloatValue(_combine_floats({"min": min, "max": max}[name], form, parts, signs.pop() if len(signs) == 1 else 0))
 
 
 def compared(tx: Following, symbol: str, left: Value, right: Value) -> Value | None:
-    """A comparison with an open float; its outcome is guarded. None for other operands."""
+    """Return a comparison with an open float; its outcome is guarded. None for other operands."""
     if not any(type(value) in (OpenFloatValue, OpenQuotientValue) for value in (left, right)):
         return None
     exact = [fraction(left), fraction(right)]
@@ -208,13 +210,13 @@ def compared(tx: Following, symbol: str, left: Value, right: Value) -> Value | N
     parts = [open_float(left), open_float(right)]
     if any(part is None for part in parts):
         return None
-    question = _made(COMPARISONS[symbol], f"{{}} {symbol} {{}}", parts, 0)
+    question = _combine_floats(COMPARISONS[symbol], f"{{}} {symbol} {{}}", parts, 0)
     question.assume(tx, "{}" if question.hint else "not {}")
     return ConstantValue(question.hint)
 
 
 def converted(tx: Following, kind: type, value: Value) -> Value:
-    """`int(value)` or `float(value)` of an open number."""
+    """Evaluate `int(value)` or `float(value)` of an open number."""
     if kind is int:
         return value.method(tx, "__int__", [], {})
     if type(value) is not SymbolicValue:
@@ -225,7 +227,7 @@ def converted(tx: Following, kind: type, value: Value) -> Value:
 
 def _define_unary() -> None:
     def define(name: str, function: Callable, form: str, sign: Callable[[int], int]) -> None:
-        setattr(OpenFloat, f"__{name}__", lambda self: _made(function, form, [self], sign(self.sign)))
+        setattr(OpenFloat, f"__{name}__", lambda self: _combine_floats(function, form, [self], sign(self.sign)))
 
     define("neg", operator.neg, "-{}", operator.neg)
     define("pos", operator.pos, "+{}", operator.pos)
@@ -236,7 +238,7 @@ _FIXED_ARITHMETIC = "add sub mul truediv floordiv mod pow".split()
 
 
 def _define_fixed() -> None:
-    """Operations that specialize: they use the example value."""
+    """Define the operators of OpenFloat that specialize: they compute with the example value."""
 
     def plain(number: Any) -> Any:
         return float(number) if type(number) is OpenFloat else number
@@ -265,7 +267,7 @@ class OpenFloatValue(ConstantValue):
 
     @property
     def value(self) -> float:
-        """The example value, which is guarded from now on."""
+        """Return the example value, which is guarded from now on."""
         return float(self.number)
 
     def operand(self) -> Any:
@@ -282,10 +284,10 @@ class OpenFloatValue(ConstantValue):
 
     def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in _ROUND and not args and math.isfinite(self.number.hint):
-            return self._rounded(tx, name)
+            return self._round_to_int(tx, name)
         return super().method(tx, name, args, kwargs)
 
-    def _rounded(self, tx: Following, name: str) -> Value:
+    def _round_to_int(self, tx: Following, name: str) -> Value:
         """Round, and guard the resulting integer: the float may differ. A float that is not finite fails the guard."""
         found = getattr(float, name)(self.number.hint)
         self.number.assume(tx, f"abs({{0}}) < 1e308 and {_ROUND[name]} == {found}")

@@ -32,7 +32,7 @@ class OpenQuotientValue(ConstantValue):
 
     @property
     def value(self) -> float:
-        """The example value, which is guarded from now on."""
+        """Return the example value, which is guarded from now on."""
         return int(self.numerator) / int(self.denominator)
 
     def python_type(self) -> type:
@@ -60,7 +60,7 @@ class OpenQuotientValue(ConstantValue):
 
 
 def quotient(symbol: str, left: Value, right: Value) -> Value | None:
-    """`left / right`, or `left * right` if one of them is a float. None if the result cannot stay open."""
+    """Evaluate `left / right`, or `left * right` if one of them is a float. None if the result cannot stay open."""
     if not (is_open_number(left) or is_open_number(right)) or (symbol == "*" and not _is_float(left, right)):
         return None
     one, other = fraction(left), fraction(right)
@@ -75,7 +75,7 @@ def quotient(symbol: str, left: Value, right: Value) -> Value | None:
 
 
 def is_open_number(value: Value) -> bool:
-    """Whether a value is an open integer or a quotient of open integers."""
+    """Return whether a value is an open integer or a quotient of open integers."""
     return type(value) in (SymbolicValue, OpenQuotientValue)
 
 
@@ -84,7 +84,7 @@ def _is_float(*values: Value) -> bool:
 
 
 def fraction(value: Value) -> tuple[Integer, Integer] | None:
-    """The exact value of a float or integer as a fraction of two integers; None if it is not known exactly."""
+    """Return the exact value of a float or integer as a fraction of two integers; None if it is not known exactly."""
     if type(value) is SymbolicValue:
         return value.number, 1
     if type(value) is OpenQuotientValue:
@@ -98,7 +98,7 @@ def fraction(value: Value) -> tuple[Integer, Integer] | None:
 
 
 def _exact(numerator: Integer, denominator: Integer) -> tuple[Integer, Integer] | None:
-    """A quotient that a float represents exactly: the denominator is a power of two or divides the numerator."""
+    """Return a quotient that a float represents exactly: the denominator is a power of two or divides the numerator."""
     if type(denominator) is int and denominator & (denominator - 1) == 0:
         return numerator, denominator
     return (numerator // denominator, 1) if numerator % denominator == 0 else None

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
-    """`left symbol right`, for arithmetic; symbols that end in "=" are in place."""
+    """Evaluate `left symbol right`, for arithmetic; symbols that end in "=" are in place."""
     in_place = symbol.endswith("=")
     function = (IN_PLACE if in_place else BINARY)[symbol]
     plain = symbol[:-1] if in_place else symbol
     if isinstance(left, InheritingValue) or isinstance(right, InheritingValue):
-        found = _inherited(tx, symbol, left, right, BINARY[plain].__name__.strip("_"))
+        found = _apply_inherited(tx, symbol, left, right, BINARY[plain].__name__.strip("_"))
         if found is not None:
             return found
     if isinstance(left, ArrayValue) or isinstance(right, ArrayValue):
@@ -67,12 +67,12 @@ def binary(tx: Following, symbol: str, left: Value, right: Value) -> Value:
 
 
 def _is_open(value: Value) -> bool:
-    """Whether a value is a sequence with open integers, which its use as a constant would specialize."""
+    """Return whether a value is a sequence with open integers, which its use as a constant would specialize."""
     return isinstance(value, SequenceValue) and value.is_open()
 
 
-def _inherited(tx: Following, symbol: str, left: Value, right: Value, name: str) -> Value | None:
-    """An operation that a user's class inherits from its built-in base; None if the class overrides it."""
+def _apply_inherited(tx: Following, symbol: str, left: Value, right: Value, name: str) -> Value | None:
+    """Return an operation that a user's class inherits from its built-in base; None if the class overrides it."""
     in_place = symbol.endswith("=")
     methods = (f"__{name}__", f"__r{name}__", *([f"__i{name}__"] if in_place else []))
     one, other = left, right
@@ -86,7 +86,7 @@ def _inherited(tx: Following, symbol: str, left: Value, right: Value, name: str)
 
 
 def _formatting_values(tx: Following, right: Value) -> Any:
-    """The right operand of `%`. Objects are replaced by their text, which `%d` and the like reject."""
+    """Return the right operand of `%`. Objects are replaced by their text, which `%d` and the like reject."""
     if isinstance(right, SequenceValue) and right.kind is tuple:
         return tuple(_formatting_values(tx, item) for item in right.items)
     return text_of(tx, right, str).constant() if isinstance(right, ObjectValue) else right.snapshot()
@@ -105,7 +105,7 @@ def _set_arithmetic(tx: Following, symbol: str, in_place: bool, left: Value, rig
 
 
 def by_methods(tx: Following, function: Callable, in_place: bool, left: Value, right: Value) -> Value:
-    """An operation by the special methods of objects."""
+    """Return an operation by the special methods of objects."""
     name = function.__name__.strip("_")
     base = name[1:] if in_place else name
     attempts = [(left, f"__i{base}__", right)] if in_place else []
@@ -147,7 +147,7 @@ def _sequence_arithmetic(tx: Following, symbol: str, left: SequenceValue, right:
 
 
 def compare(tx: Following, symbol: str, left: Value, right: Value) -> Value:
-    """`left symbol right`, for comparisons."""
+    """Evaluate `left symbol right`, for comparisons."""
     function = COMPARISONS[symbol]
     name = f"__{function.__name__}__"
     left, right = plainly(left, name), plainly(right, name)
@@ -186,7 +186,7 @@ def compare(tx: Following, symbol: str, left: Value, right: Value) -> Value:
 
 
 def _compare_without_methods(symbol: str, left: Value, right: Value) -> Value:
-    """A comparison that no method implements: by identity, or a TypeError."""
+    """Return a comparison that no method implements: by identity, or a TypeError."""
     if isinstance(left, OpaqueValue) or isinstance(right, OpaqueValue):
         raise GraphBreak(f"the comparison {left} {symbol} {right}")
     if symbol in ("==", "!="):
@@ -222,7 +222,7 @@ def _compare_sequences(tx: Following, symbol: str, left: SequenceValue, right: S
 
 
 def unary(tx: Following, symbol: str, value: Value) -> Value:
-    """`-value`, `+value` or `~value`."""
+    """Evaluate `-value`, `+value` or `~value`."""
     function = {"-": operator.neg, "+": operator.pos, "~": operator.invert}[symbol]
     if isinstance(value, TensorValue):
         return tx.call_in_graph("call_function", function, [value], {})
@@ -234,7 +234,7 @@ def unary(tx: Following, symbol: str, value: Value) -> Value:
 
 
 def contains(tx: Following, values: Value, wanted: Value) -> Value:
-    """`wanted in values`."""
+    """Evaluate `wanted in values`."""
     if isinstance(values, TensorValue):
         raise GraphBreak("whether a tensor contains a value")
     values = plainly(values, "__contains__")

@@ -17,12 +17,13 @@ KINDS = (type(iter([])), type(iter(())), type(iter(range(0))))
 
 
 def values_of(iterator: Any) -> Any:
-    """The container that an iterator reads; an empty tuple at its end."""
+    """Return the container that an iterator reads; an empty tuple at its end."""
     return iterator.__reduce__()[1][0]
 
 
 def position_of(iterator: Any) -> int:
-    """The number of consumed values. Range iterators have a state of None since Python 3.12, because they shrink instead."""
+    """Return the number of consumed values. Range iterators have a state of None since Python 3.12, because they shrink
+    instead."""
     return (*iterator.__reduce__(), None)[2] or 0
 
 
@@ -41,8 +42,8 @@ class OutsideIteratorValue(SequenceIteratorValue):
         self.source = source
         self.effects = tx.effects
 
-    def _taken(self) -> Iterator[Value]:
-        for value in super()._taken():
+    def _iterate(self) -> Iterator[Value]:
+        for value in super()._iterate():
             self.effects.mutates(self)
             yield value
         self.effects.mutates(self)
@@ -51,7 +52,7 @@ class OutsideIteratorValue(SequenceIteratorValue):
         return self.source.expression()
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that advance the iterator `target` to its position in the program."""
+        """Return statements that advance the iterator `target` to its position in the program."""
         if self.index < 0:
             return [f"for _ in {target}: pass"]
         return [f"for _ in range({self.index - self.first}): next({target})"]

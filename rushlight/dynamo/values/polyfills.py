@@ -11,20 +11,20 @@ from typing import Any
 
 
 def until(function: Callable, sentinel: Any) -> Iterator:
-    """`iter(function, sentinel)`."""
+    """Implement `iter(function, sentinel)`."""
     while (found := function()) != sentinel:
         yield found
 
 
 def count(start: Any = 0, step: Any = 1) -> Iterator:
-    """`itertools.count`."""
+    """Implement `itertools.count`."""
     while True:
         yield start
         start += step
 
 
 def cycle(iterable: Iterable) -> Iterator:
-    """`itertools.cycle`."""
+    """Implement `itertools.cycle`."""
     kept = []
     for item in iterable:
         kept.append(item)
@@ -34,7 +34,7 @@ def cycle(iterable: Iterable) -> Iterator:
 
 
 def repeat(object: Any, times: int | None = None) -> Iterator:
-    """`itertools.repeat`."""
+    """Implement `itertools.repeat`."""
     if times is None:
         while True:
             yield object
@@ -43,7 +43,7 @@ def repeat(object: Any, times: int | None = None) -> Iterator:
 
 
 def takewhile(predicate: Callable, iterable: Iterable) -> Iterator:
-    """`itertools.takewhile`."""
+    """Implement `itertools.takewhile`."""
     for item in iterable:
         if not predicate(item):
             return
@@ -51,7 +51,7 @@ def takewhile(predicate: Callable, iterable: Iterable) -> Iterator:
 
 
 def dropwhile(predicate: Callable, iterable: Iterable) -> Iterator:
-    """`itertools.dropwhile`."""
+    """Implement `itertools.dropwhile`."""
     is_dropping = True
     for item in iterable:
         is_dropping = is_dropping and bool(predicate(item))
@@ -60,27 +60,27 @@ def dropwhile(predicate: Callable, iterable: Iterable) -> Iterator:
 
 
 def starmap(function: Callable, iterable: Iterable) -> Iterator:
-    """`itertools.starmap`."""
+    """Implement `itertools.starmap`."""
     for arguments in iterable:
         yield function(*arguments)
 
 
 def filterfalse(function: Callable | None, iterable: Iterable) -> Iterator:
-    """`itertools.filterfalse`."""
+    """Implement `itertools.filterfalse`."""
     for item in iterable:
         if not (item if function is None else function(item)):
             yield item
 
 
 def compress(data: Iterable, selectors: Iterable) -> Iterator:
-    """`itertools.compress`."""
+    """Implement `itertools.compress`."""
     for item, selector in zip(data, selectors, strict=False):
         if selector:
             yield item
 
 
 def groupby(iterable: Iterable, key: Callable | None = None) -> Iterator:
-    """`itertools.groupby`; reads each group at once."""
+    """Implement `itertools.groupby`; reads each group at once."""
     group: list = []
     current = None
     for item in iterable:
@@ -95,13 +95,13 @@ def groupby(iterable: Iterable, key: Callable | None = None) -> Iterator:
 
 
 def tee(iterable: Iterable, n: int = 2) -> tuple:
-    """`itertools.tee`; reads everything at once."""
+    """Implement `itertools.tee`; reads everything at once."""
     items = list(iterable)
     return tuple([iter(items) for _ in range(n)])
 
 
 def count_elements(mapping: dict, iterable: Iterable) -> None:
-    """The function that `collections.Counter` counts with."""
+    """Count elements as `collections.Counter` does."""
     for item in iterable:
         mapping[item] = mapping.get(item, 0) + 1
 
@@ -127,17 +127,17 @@ class CompareKey:
 
 
 def cmp_to_key(mycmp: Callable) -> Callable:
-    """`functools.cmp_to_key`."""
+    """Implement `functools.cmp_to_key`."""
     return lambda obj: CompareKey(mycmp, obj)
 
 
 def count_of(a: Iterable, b: Any) -> int:
-    """`operator.countOf`."""
+    """Implement `operator.countOf`."""
     return sum([1 for item in a if item is b or item == b])
 
 
 def index_of(a: Iterable, b: Any) -> int:
-    """`operator.indexOf`."""
+    """Implement `operator.indexOf`."""
     for index, item in enumerate(a):
         if item is b or item == b:
             return index
@@ -145,7 +145,7 @@ def index_of(a: Iterable, b: Any) -> int:
 
 
 def concat(a: Any, b: Any) -> Any:
-    """`operator.concat`."""
+    """Implement `operator.concat`."""
     return a + b
 
 

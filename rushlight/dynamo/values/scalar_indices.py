@@ -20,7 +20,7 @@ _INDEX = aten("index.Tensor")
 
 
 def is_scalar_index(value: Value) -> bool:
-    """Whether a key is a 0-d integer tensor."""
+    """Return whether a key is a 0-d integer tensor."""
     fake = getattr(realized(value), "fake", None)
     if fake is None or fake.dim():
         return False
@@ -28,7 +28,7 @@ def is_scalar_index(value: Value) -> bool:
 
 
 def by_scalars(tx: Following, owner: Value, key: Value) -> tuple[Value, Value | None]:
-    """The tensor after indexing by the 0-d tensors in a key, and the rest of the key; None if nothing is left."""
+    """Return the tensor after indexing by the 0-d tensors in a key, and the rest of the key; None if nothing is left."""
     parts = key.items_of(tx) if isinstance(key, SequenceValue) and key.kind is tuple else [key]
     if not any(map(is_scalar_index, parts)) or any(_is_mask_or_many(part) for part in parts):
         return owner, key
@@ -45,7 +45,7 @@ def by_scalars(tx: Following, owner: Value, key: Value) -> tuple[Value, Value | 
 
 
 def _is_mask_or_many(part: Value) -> bool:
-    """Whether a part of a key indexes several elements by a tensor or list, which moves dimensions."""
+    """Return whether a part of a key indexes several elements by a tensor or list, which moves dimensions."""
     if is_scalar_index(part) or part.is_constant() and not isinstance(part.constant(), bool | list | tuple):
         return False
     return hasattr(part, "fake") or isinstance(part, SequenceValue) or isinstance(part, ConstantValue)

@@ -40,7 +40,7 @@ class SequenceValue(Value):
 
     @property
     def items(self) -> list[Value]:
-        """All items, realized and thereby guarded."""
+        """Return all items, realized and thereby guarded."""
         return realize_all(self.counted())
 
     @items.setter
@@ -48,7 +48,7 @@ class SequenceValue(Value):
         self.held = items
 
     def counted(self) -> list[Value]:
-        """The items, possibly pending, with only their number guarded."""
+        """Return the items, possibly pending, with only their number guarded."""
         if self.assume is not None:
             self.assume()
             self.assume = None
@@ -56,7 +56,7 @@ class SequenceValue(Value):
 
     @property
     def is_mutable(self) -> bool:
-        """Whether items may change in place."""
+        """Return whether items may change in place."""
         return not issubclass(self.kind, tuple)
 
     def python_type(self) -> type:
@@ -66,7 +66,7 @@ class SequenceValue(Value):
         return not self.is_mutable and all(item.is_constant() for item in self.items)
 
     def is_open(self) -> bool:
-        """Whether an item is an open integer: using the sequence as a constant would specialize it."""
+        """Return whether an item is an open integer: using the sequence as a constant would specialize it."""
         return any(type(item) is SymbolicValue or isinstance(item, SequenceValue) and item.is_open() for item in self.items)
 
     def constant(self) -> Any:
@@ -114,7 +114,7 @@ class SequenceValue(Value):
             raise raised(TypeError(str(error).replace("list", self.kind.__name__))) from None
 
     def _index_of(self, tx: Following, key: Value) -> Any:
-        """An index as a number or slice; `__index__` converts objects."""
+        """Return an index as a number or slice; `__index__` converts objects."""
         if not key.is_constant() and not isinstance(key, SliceValue):
             kind = key.python_type()
             if not hasattr(kind, "__index__"):
@@ -199,7 +199,7 @@ class SequenceValue(Value):
         return f"{name}({items})" if hasattr(self.kind, "_fields") else f"{name}([{items}])"
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that write these items to the object `target`."""
+        """Return statements that write these items to the object `target`."""
         items = ", ".join(writer.expression(item) for item in self.counted())
         kind = writer.name_of(self.kind, self.kind.__name__)
         if self.kind is list:
@@ -413,11 +413,11 @@ class SequenceIteratorValue(IteratorValue):
     """An iterator over a list, tuple or range that may change during iteration. `index` is -1 at its end."""
 
     def __init__(self, owner: SequenceValue | RangeValue) -> None:
-        super().__init__(self._taken(), type(iter(owner.python_type()(()) if isinstance(owner, SequenceValue) else range(0))))
+        super().__init__(self._iterate(), type(iter(owner.python_type()(()) if isinstance(owner, SequenceValue) else range(0))))
         self.owner = owner
         self.index = 0
 
-    def _taken(self) -> Iterator[Value]:
+    def _iterate(self) -> Iterator[Value]:
         while self.index < self._count():
             self.index += 1
             if isinstance(self.owner, RangeValue):

@@ -36,7 +36,7 @@ class SetValue(Value):
 
     @property
     def items(self) -> list[Any]:
-        """The items in the set's order."""
+        """Return the items in the set's order."""
         note_order(self.model)
         if not self.changes:
             return list(self.first if self._is_real else self.model)
@@ -84,10 +84,10 @@ class SetValue(Value):
             return self._change(tx, name, [tx.key(value) for value in args])
         if name in READING or name in _ITERABLE_METHODS:
             operands = [operand(tx, value) for value in args]
-            return self._change(tx, name, operands) if name in _ITERABLE_METHODS else self._read(name, operands)
+            return self._change(tx, name, operands) if name in _ITERABLE_METHODS else self._call_read_only(name, operands)
         return special_method(self, tx, name, args)
 
-    def _read(self, name: str, operands: list) -> Value:
+    def _call_read_only(self, name: str, operands: list) -> Value:
         found = self._run(name, operands)
         return SetValue(found, type(found)) if isinstance(found, set | frozenset) else from_python(found)
 
@@ -111,13 +111,13 @@ class SetValue(Value):
     def write(self, writer: Writer) -> str:
         if self.kind is frozenset:
             return writer.name_of(self.model, "frozenset")
-        made = writer.begin(self, f"{writer.name_of(set, 'set')}({_listed(writer, self.first)})")
+        made = writer.begin(self, f"{writer.name_of(set, 'set')}({_write_list(writer, self.first)})")
         for line in self.write_back(writer, made):
             writer.statement(line)
         return made
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that make the same changes to the object `target`."""
+        """Return statements that make the same changes to the object `target`."""
         lines = []
         for name, arguments in self.changes:
             listed = map(writer.key, arguments) if name in _ITEM_METHODS else (_text(writer, one) for one in arguments)
@@ -127,16 +127,16 @@ class SetValue(Value):
 
 
 def operand(tx: Following, value: Value) -> Any:
-    """An argument of a set method: a real set, or a list of keys."""
+    """Return an argument of a set method: a real set, or a list of keys."""
     return value.model if isinstance(value, SetValue) else [tx.key(item) for item in value.items_of(tx)]
 
 
-def _listed(writer: Writer, items: list) -> str:
+def _write_list(writer: Writer, items: list) -> str:
     return f"[{', '.join(map(writer.key, items))}]"
 
 
 def _text(writer: Writer, argument: Any) -> str:
-    return _listed(writer, argument) if isinstance(argument, list) else f"{{*{_listed(writer, list(argument))}}}"
+    return _write_list(writer, argument) if isinstance(argument, list) else f"{{*{_write_list(writer, list(argument))}}}"
 
 
 MAKERS[set] = lambda value: SetValue(value, set)

@@ -30,7 +30,7 @@ class SymbolicValue(ConstantValue):
 
     @property
     def value(self) -> int:
-        """The example value, which is guarded from now on."""
+        """Return the example value, which is guarded from now on."""
         return int(self.number)
 
     def operand(self) -> Any:

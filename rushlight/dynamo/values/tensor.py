@@ -130,7 +130,9 @@ class TensorValue(Value):
         del self.attributes[name]
 
     def _gradient(self, tx: Following) -> Value:
-        """`.grad` of an outside tensor. It cannot change during a capture, because a call that sets it breaks the graph."""
+        """Evaluate `.grad` of an outside tensor. It cannot change during a capture, because a call that sets it breaks the
+        graph.
+        """
         if tx.session.sizes.history.is_unsteady:
             hint = "keep rates and step counts in tensors"
             tx.leave_to_python("gradients in a function whose numbers change at every call, as those of an optimizer", hint)
@@ -144,8 +146,9 @@ class TensorValue(Value):
             tx.guards.no_attribute(self.source, name)
 
     def _view_in_place(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        """`x.t_()` and other in-place changes of sizes and strides: a view replaces the tensor, and an outside tensor is
-        changed after the graph has run."""
+        """Evaluate `x.t_()` and other in-place changes of sizes and strides: a view replaces the tensor, and an outside
+        tensor is changed after the graph has run.
+        """
         if self.is_from_outside:
             self._check_may_view_in_place(name)
             given = [repr(value.snapshot()) for value in args]
@@ -162,7 +165,7 @@ class TensorValue(Value):
             raise GraphBreak(f"Tensor.{name}() of a tensor that autograd or a module holds")
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
-        """Statements that change sizes, strides and attributes of the tensor `target`."""
+        """Return statements that change sizes, strides and attributes of the tensor `target`."""
         changes = [f"{target}.{change}" for change in self.changes]
         return changes + [f"{target}.{name} = {writer.expression(value)}" for name, value in self.attributes.items()]
 
@@ -199,7 +202,7 @@ class TensorValue(Value):
         return tx.call_in_graph("call_method", name, [self, *args], kwargs)
 
     def _requires_as_asked(self, name: str, args: list[Value], kwargs: dict[str, Value]) -> bool:
-        """Whether this is a `requires_grad_` call that changes nothing."""
+        """Return whether this is a `requires_grad_` call that changes nothing."""
         asked = [*args, *kwargs.values()] or [ConstantValue(True)]
         return name == "requires_grad_" and asked[0].is_constant() and asked[0].constant() is self.fake.requires_grad
 
@@ -229,7 +232,7 @@ class TensorValue(Value):
 
 
 def number_of(tx: Following, value: TensorValue, name: str) -> Value:
-    """`item()`, `tolist()`, `int(x)` or `float(x)` of a tensor, as numbers that the graph computes."""
+    """Evaluate `item()`, `tolist()`, `int(x)` or `float(x)` of a tensor, as numbers that the graph computes."""
     fake = value.fake
     if name == "tolist" and fake.dim():
         return SequenceValue([number_of(tx, item, name) for item in value.items_of(tx)], list)
@@ -286,7 +289,7 @@ _PACKAGES = {"rushlight.linalg": "linalg", "rushlight.fft": "fft", "rushlight.sp
 
 
 def _is_public(function: Callable) -> bool:
-    """Whether a function is a public tensor function of the library: a namespace holds it under its name."""
+    """Return whether a function is a public tensor function of the library: a namespace holds it under its name."""
     module, name = str(function.__module__), function.__name__
     if module in _PACKAGES:
         return getattr(sys.modules.get(module), name.removeprefix(f"{_PACKAGES[module]}_"), None) is function
@@ -296,14 +299,14 @@ def _is_public(function: Callable) -> bool:
 
 
 def is_library_function(value: object) -> bool:
-    """Whether calls of a function become nodes."""
+    """Return whether calls of a function become nodes."""
     if isinstance(value, _FUNCTIONS):
         return _is_public(value) or id(value) in ALLOWED_IN_GRAPH
     return isinstance(value, _OPERATORS) or id(value) in ALLOWED_IN_GRAPH
 
 
 def is_tensor_method(value: object) -> bool:
-    """Whether a callable is a method of Tensor."""
+    """Return whether a callable is a method of Tensor."""
     return id(value) in _METHODS
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def formatted(tx: Following, value: Value, conversion: Callable | None, specification: Value) -> Value:
-    """The text of `{value!conversion:specification}` in an f-string."""
+    """Return the text of `{value!conversion:specification}` in an f-string."""
     if conversion is not None:
         value = text_of(tx, value, conversion)
     elif isinstance(value, ObjectValue):
@@ -36,7 +36,7 @@ def formatted(tx: Following, value: Value, conversion: Callable | None, specific
 
 
 def text_of(tx: Following, value: Value, how: Callable) -> Value:
-    """`str`, `repr` or `ascii` of a value."""
+    """Evaluate `str`, `repr` or `ascii` of a value."""
     if isinstance(value, ObjectValue):
         return _text_of_object(tx, value, how)
     if isinstance(value, ExceptionValue):
@@ -67,7 +67,7 @@ def _text_of_object(tx: Following, value: ObjectValue, how: Callable) -> Value:
 
 
 def is_told_plainly(value: InheritingValue, how: Callable) -> bool:
-    """Whether an object's text is that of its built-in contents."""
+    """Return whether an object's text is that of its built-in contents."""
     names = ("__repr__",) if how is not str else ("__str__", "__repr__")
     return value.base in (list, tuple, dict, int, float, complex, str, bytes) and not any(
         is_written_in_python(value.kind, name) for name in names

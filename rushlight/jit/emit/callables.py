@@ -293,7 +293,7 @@ class ClosureValue(SugaredValue):
 
 
 def _returns(trees: Sequence[Tree]) -> bool:
-    """Whether some statements contain a return, also nested."""
+    """Return whether some statements contain a return, also nested."""
     for tree in trees:
         inner = [*getattr(tree, "body", ()), *getattr(tree, "true_branch", ()), *getattr(tree, "false_branch", ())]
         if isinstance(tree, Return) or _returns(inner):
@@ -332,5 +332,5 @@ class ConstantValue(SugaredValue):
 
 
 def named(values: Sequence[Value], where: SourceRange) -> list[NamedValue]:
-    """Graph values as arguments."""
+    """Return graph values as arguments."""
     return [NamedValue(where, value) for value in values]

@@ -38,7 +38,7 @@ _FAMILIES = {"list": ListType, "tuple": TupleType, "dict": DictType}
 
 
 def _unknown(name: str) -> str:
-    """The error message for an unknown operator; those of other projects can be registered."""
+    """Return the error message for an unknown operator; those of other projects can be registered."""
     namespace = name.partition("::")[0]
     said = f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}"
     if namespace in ("aten", "prim"):
@@ -51,7 +51,7 @@ def _unknown(name: str) -> str:
 
 
 def _no_signature_fits(reasons: Sequence[str], count: int) -> str:
-    """The error message for a call that none of `count` signatures accepts."""
+    """Return the error message for a call that none of `count` signatures accepts."""
     head = "Arguments for call are not valid.\nThe following variants are available:\n\n" if count > 1 else ""
     return head + "\n\n".join(dict.fromkeys(reasons))
 
@@ -60,7 +60,7 @@ class CallEmitter:
     """The emitter's rules for calls."""
 
     def emit_apply(self, tree: Apply, hint: Type | None = None) -> SugaredValue:
-        """`callee(arguments)`."""
+        """Emit `callee(arguments)`."""
         if isinstance(tree.callee, Var) and self.environment.find(tree.callee.name) is None:
             special = _SPECIAL.get(tree.callee.name)
             if special is not None and not self.is_shadowed(tree.callee.name):
@@ -76,7 +76,7 @@ class CallEmitter:
         return callee.call(tree.range, self, self.emit_arguments(tree.inputs), self.emit_keywords(tree))
 
     def form_of(self, callee: Tree) -> str | None:
-        """The compiler rule for a callee such as `torch.jit.isinstance`; None for any other callee."""
+        """Return the compiler rule for a callee such as `torch.jit.isinstance`; None for any other callee."""
         root = callee
         while isinstance(root, Select):
             root = root.value
@@ -85,11 +85,11 @@ class CallEmitter:
         return getattr(self.emit_sugared(callee), "form", None)
 
     def is_shadowed(self, name: str) -> bool:
-        """Whether the user's program redefines a built-in name."""
+        """Return whether the user's program redefines a built-in name."""
         return self.resolver.shadows(name) if hasattr(self.resolver, "shadows") else False
 
     def emit_arguments(self, trees: list[Tree]) -> list[NamedValue]:
-        """Positional arguments, with starred ones unpacked."""
+        """Return positional arguments, with starred ones unpacked."""
         found: list[NamedValue] = []
         for tree in trees:
             if isinstance(tree, Starred):
@@ -100,17 +100,17 @@ class CallEmitter:
         return found
 
     def emit_keywords(self, tree: Apply) -> list[NamedValue]:
-        """Keyword arguments."""
+        """Return keyword arguments."""
         return [NamedValue(each.range, self.emit_expression(each.value), each.ident.name) for each in tree.attributes]
 
     def named_values(self, values: Sequence[Value], where: SourceRange) -> list[NamedValue]:
-        """Graph values as arguments."""
+        """Return graph values as arguments."""
         return [NamedValue(where, value) for value in values]
 
     # Operators
 
     def call_operator(self, name: str, where: SourceRange, values: Sequence[Value]) -> SugaredValue:
-        """An operator on graph values, by position."""
+        """Return an operator on graph values, by position."""
         return self.emit_operator(name, where, self.named_values(values, where), [])
 
     def emit_operator(
@@ -208,7 +208,7 @@ class CallEmitter:
         return SimpleValue(self.insert("prim::tolist", [value, *numbers], hint, where))
 
     def type_family(self, tree: Tree) -> type | None:
-        """The types for which isinstance tests with `list`, `tuple` or `dict`."""
+        """Return the types for which isinstance tests with `list`, `tuple` or `dict`."""
         return _FAMILIES.get(tree.name) if isinstance(tree, Var) else None
 
     # Functions with compiler rules
@@ -267,7 +267,7 @@ class CallEmitter:
             raise ErrorReport(tree.range, "enumerate expected an iterable and at most a start")
         return EnumerateValue(self.iterable(self.emit_sugared(tree.inputs[0]), tree.range), start[0] if start else None)
 
-    def _reversed(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_reversed(self, tree: Apply, hint: Type | None) -> SugaredValue:
         return ReversedValue(self._sugared_arguments(tree)[0])
 
     def _len(self, tree: Apply, hint: Type | None) -> SugaredValue:
@@ -292,7 +292,7 @@ class CallEmitter:
         return SimpleValue(self._collect(part, tree.range, hint))
 
     def _collect(self, part: SugaredValue, where: SourceRange, hint: Type | None) -> Value:
-        """A list of an iterable's elements."""
+        """Return a list of an iterable's elements."""
         elements = part.static_elements(where, self)
         if elements is not None:
             values = [each.as_value(where, self) for each in elements]
@@ -402,7 +402,7 @@ def _tensor() -> Type:
 _SPECIAL = {
     "print": CallEmitter._print, "isinstance": CallEmitter._isinstance, "hasattr": CallEmitter._isinstance,
     "getattr": CallEmitter._getattr, "range": CallEmitter._range, "zip": CallEmitter._zip, "enumerate": CallEmitter._enumerate,
-    "reversed": CallEmitter._reversed, "len": CallEmitter._len, "list": CallEmitter._list, "tuple": CallEmitter._tuple,
+    "reversed": CallEmitter._emit_reversed, "len": CallEmitter._len, "list": CallEmitter._list, "tuple": CallEmitter._tuple,
     "dict": CallEmitter._dict, "annotate": CallEmitter._annotate, "uninitialized": CallEmitter._uninitialized,
     "unchecked_cast": CallEmitter._unchecked_cast, "fork": CallEmitter._fork,
 }  # fmt: skip

@@ -42,18 +42,18 @@ class ConditionEmitter:
     """The emitter's rules for conditions."""
 
     def condition_value(self, tree: Tree) -> Value:
-        """A condition's value alone."""
+        """Return a condition's value alone."""
         return self.emit_condition(tree).value
 
     def emit_condition(self, tree: Tree) -> Condition:
-        """A condition."""
+        """Return a condition."""
         with self.graph.source(tree.range):
             if isinstance(tree, UnaryOp) and tree.operator == "not":
-                return self._negated(tree)
+                return self._emit_not(tree)
             if isinstance(tree, BinOp) and tree.operator in ("and", "or"):
                 return self._short_circuit(tree)
             if isinstance(tree, BinOp) and tree.operator in ("is", "is not"):
-                return self._identity(tree)
+                return self._emit_identity(tree)
             if isinstance(tree, TrueLiteral | FalseLiteral):
                 return self._static(isinstance(tree, TrueLiteral), tree.range)
             if isinstance(tree, BinOp) and tree.operator == "in":
@@ -66,16 +66,16 @@ class ConditionEmitter:
                 return self._isinstance_condition(tree)
             sugared = self.emit_sugared(tree)
             value = self.truth(sugared.as_value(tree.range, self), tree.range)
-            return Condition(value, self._known(value))
+            return Condition(value, self._static_outcome(value))
 
-    def _known(self, value: Value) -> bool | None:
-        """Whether the value is a constant that selects the compiled branch."""
+    def _static_outcome(self, value: Value) -> bool | None:
+        """Return whether the value is a constant that selects the compiled branch."""
         return value.constant() if value.is_constant and value.node.attributes.get("static") else None
 
     def _static(self, truth: bool, where: SourceRange) -> Condition:
         return Condition(self.constant(truth, where), truth)
 
-    def _negated(self, tree: UnaryOp) -> Condition:
+    def _emit_not(self, tree: UnaryOp) -> Condition:
         inner = self.emit_condition(tree.value)
         if inner.static is not None:
             return self._static(not inner.static, tree.range)
@@ -114,8 +114,8 @@ class ConditionEmitter:
 
     # Types
 
-    def _identity(self, tree: BinOp) -> Condition:
-        """`x is None` and the like, which refine x's type."""
+    def _emit_identity(self, tree: BinOp) -> Condition:
+        """Emit `is` or `is not`. A comparison with None refines the type of the tested variable."""
         where, negative = tree.range, tree.operator == "is not"
         left, right = self.emit_expression(tree.left), self.emit_expression(tree.right)
         if NONE in (left.type, right.type):

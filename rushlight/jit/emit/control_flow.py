@@ -116,7 +116,7 @@ class SSAConverter:
             elif node.kind == "prim::Loop":
                 self._loop(node, current)
             elif node.kind == "prim::With":
-                self._with(node, current, carried)
+                self._convert_with(node, current, carried)
             elif node.kind == ROUND:
                 for name, kind in carried:
                     node.add_input(self._value(current, name, kind, node))
@@ -126,10 +126,10 @@ class SSAConverter:
         return current
 
     def _value(self, current: dict[str, Value], name: str, kind: Type, before: Node) -> Value:
-        """A variable's value. One without a value is only read by unreachable code."""
-        return current[name] if name in current else self._uninitialized(kind, before)
+        """Return a variable's value. One without a value is only read by unreachable code."""
+        return current[name] if name in current else self._insert_uninitialized(kind, before)
 
-    def _uninitialized(self, kind: Type, before: Node) -> Value:
+    def _insert_uninitialized(self, kind: Type, before: Node) -> Value:
         with self.graph.inserting(before=before):
             return self.graph.insert("prim::Uninitialized").output.set_type(kind)
 
@@ -143,19 +143,20 @@ class SSAConverter:
             kinds = [None if each is None else each.type for each, leaves in zip(found, leaving, strict=True) if not leaves]
             if None in kinds:
                 continue
-            kind = _joined(kinds)
+            kind = _unify_types(kinds)
             if kind is None or (min(ends) is not Ends.NOTHING and kind not in kinds):
                 current.pop(name, None)
                 continue
             for index, block in enumerate(node.blocks):
                 given = found[index]
                 if leaving[index] and not _is_given(given, kind, ends[index], name in set_here):
-                    given = self._uninitialized(kind, block.result)
+                    given = self._insert_uninitialized(kind, block.result)
                 block.add_output(given)
-            current[name] = _named(node.add_output(kind), name)
+            current[name] = _set_debug_name(node.add_output(kind), name)
 
-    def _with(self, node: Node, current: dict[str, Value], carried: tuple[tuple[str, Type], ...]) -> None:
-        """Variables set in the body become outputs, which represent their values until the body is spliced."""
+    def _convert_with(self, node: Node, current: dict[str, Value], carried: tuple[tuple[str, Type], ...]) -> None:
+        """Convert the body of a `with` block. A variable that the body sets becomes an output of the node, which represents its
+        value until the body is spliced into the enclosing block."""
         body = node.blocks[0]
         ends = self._convert(body, current, carried)
         if _what_ends(body) is not Ends.NOTHING:
@@ -166,7 +167,7 @@ class SSAConverter:
 
     def _loop(self, node: Node, current: dict[str, Value]) -> None:
         body = node.blocks[0]
-        names = sorted({name for name in _stored(body) if name in current})
+        names = sorted({name for name in _stored_names(body) if name in current})
         inside = dict(current)
         for name in names:
             node.add_input(current[name])
@@ -176,24 +177,24 @@ class SSAConverter:
         ends = self._convert(body, inside, carried)
         for name, kind in carried:
             body.add_output(self._value(ends, name, kind, body.result))
-            current[name] = _named(node.add_output(kind), name)
+            current[name] = _set_debug_name(node.add_output(kind), name)
 
 
-def _joined(kinds: list[Type]) -> Type | None:
+def _unify_types(kinds: list[Type]) -> Type | None:
     joined: Type | None = kinds[0]
     for kind in kinds[1:]:
         joined = joined and (unify(joined, kind) or unify(unshaped(joined), unshaped(kind), default_to_union=True))
     return joined
 
 
-def _named(value: Value, name: str) -> Value:
+def _set_debug_name(value: Value, name: str) -> Value:
     if is_meaningful(name):
         value.debug_name = name
     return value
 
 
 def _set_names(block: Block) -> set[str]:
-    """The variables that a block sets, except those set only in inner loops."""
+    """Return the variables that a block sets, except those set only in inner loops."""
     found: set[str] = set()
     for node in block.nodes:
         if node.kind == "prim::Store":
@@ -203,17 +204,17 @@ def _set_names(block: Block) -> set[str]:
     return found
 
 
-def _stored(block: Block) -> list[str]:
+def _stored_names(block: Block) -> list[str]:
     return [node["name"] for node in block.all_nodes() if node.kind == "prim::Store"]
 
 
 def _is_given(value: Value | None, kind: Type, ends: Ends, set_here: bool) -> bool:
-    """Whether a branch that exits still passes a variable's value on, though nothing reads it."""
+    """Return whether a branch that exits still passes a variable's value on, though nothing reads it."""
     return value is not None and unify(value.type, kind) == kind and not (ends is Ends.ALL and set_here)
 
 
 def _what_ends(block: Block) -> Ends:
-    """The exit that makes a block's end unreachable, if there is one."""
+    """Return the exit that makes a block's end unreachable, if there is one."""
     return max((_what_ends_with(node) for node in block.nodes), default=Ends.NOTHING)
 
 

@@ -37,13 +37,13 @@ class Resolver(Protocol):
     """Resolves names that are no variables."""
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
-        """The meaning of a name; None if it has none."""
+        """Return the meaning of a name; None if it has none."""
 
     def type(self, name: str) -> Type | None:
-        """The class that a dotted name denotes; None if it is no class."""
+        """Return the class that a dotted name denotes; None if it is no class."""
 
     def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """The sugared value of a Python object."""
+        """Return the sugared value of a Python object."""
 
 
 @dataclass
@@ -95,32 +95,32 @@ class Emitter(CallEmitter, StatementEmitter):
         return node.output.set_type(result)
 
     def value_of(self, given: NamedValue) -> Value:
-        """The graph value of an argument."""
+        """Return the graph value of an argument."""
         return given.value if isinstance(given.value, Value) else self.constant(given.value, given.range)
 
     def make_tuple(self, values: Sequence[Value], where: SourceRange) -> Value:
-        """A tuple of values."""
+        """Return a tuple of values."""
         return self.insert("prim::TupleConstruct", values, TupleType(tuple(value.type for value in values)), where)
 
     def sugared_constant(self, value: object, where: SourceRange) -> SugaredValue:
-        """The sugared value of a Python object."""
+        """Return the sugared value of a Python object."""
         return self.resolver.constant_value(value, where, self)
 
     def function_constant(self, function: Function, where: SourceRange) -> Value:
-        """A function as a value."""
+        """Return a function as a value."""
         return self.constant(function, where)
 
     def type_of_tree(self, tree: Tree) -> Type:
-        """The type that a tree denotes."""
+        """Return the type that a tree denotes."""
         return type_from_tree(tree, self.resolver.type)
 
     @property
     def in_control_flow(self) -> bool:
-        """Whether the current statement is inside an if or a loop."""
+        """Return whether the current statement is inside an if or a loop."""
         return self.nesting > 0
 
     def is_initializer_of(self, kind: ClassType) -> bool:
-        """Whether this is the `__init__` of a class, which may add attributes to it."""
+        """Return whether this is the `__init__` of a class, which may add attributes to it."""
         return self.owner is kind and self.name == "__init__"
 
     # A whole function
@@ -162,7 +162,7 @@ class Emitter(CallEmitter, StatementEmitter):
         self.emit_return(self.constant(None, definition.range), definition.range)
 
     def emit_return(self, value: Value, where: SourceRange) -> None:
-        """`return value`."""
+        """Emit `return value`."""
         state = self.returned
         if state.declared is not None:
             value = self.matcher.convert_value(value, state.declared, True)
@@ -211,7 +211,9 @@ _UNFIT_DEFAULTS: dict[Type, tuple[type, ...]] = {
 def signature(
     declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None
 ) -> FunctionSchema:
-    """The schema of a declaration. Parameters without annotation are tensors; without a return type it has no returns."""
+    """Return the schema of a declaration. Parameters without annotation are tensors; without a return type it has no
+    returns.
+    """
     arguments = []
     for index, param in enumerate(declaration.params):
         if index == 0 and owner is not None:

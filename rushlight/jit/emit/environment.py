@@ -32,7 +32,7 @@ class Environment:
         self.undefined: dict[str, str] = {}
 
     def find(self, name: str) -> Environment | None:
-        """The innermost environment with a variable of this name."""
+        """Return the innermost environment with a variable of this name."""
         environment: Environment | None = self
         while environment is not None:
             if name in environment.types or name in environment.sugared:
@@ -43,7 +43,7 @@ class Environment:
         return None
 
     def why_undefined(self, name: str) -> str:
-        """The reason why a name is undefined."""
+        """Return the reason why a name is undefined."""
         environment: Environment | None = self
         while environment is not None:
             if name in environment.undefined:
@@ -52,7 +52,7 @@ class Environment:
         return f"undefined value {name}"
 
     def get(self, name: str, where: SourceRange, required: bool = True) -> SugaredValue | None:
-        """The meaning of a name. For an undefined name ErrorReport, or None if it is not `required`."""
+        """Return the meaning of a name. For an undefined name ErrorReport, or None if it is not `required`."""
         found = self.find(name)
         if found is not None:
             if name in found.sugared:
@@ -75,7 +75,7 @@ class Environment:
         return False
 
     def load(self, name: str, kind: Type, where: SourceRange) -> Value:
-        """The current value of a variable."""
+        """Return the current value of a variable."""
         with self.graph.source(where):
             value = self.graph.insert("prim::Load").set("name", name).output.set_type(kind)
         if is_meaningful(name):
@@ -83,7 +83,7 @@ class Environment:
         return value
 
     def type_of(self, name: str) -> Type | None:
-        """The type of a variable."""
+        """Return the type of a variable."""
         found = self.find(name)
         return None if found is None else found.types.get(name)
 
@@ -109,7 +109,7 @@ class Environment:
         self.types[name] = kind
 
     def outer_type(self, name: str) -> Type | None:
-        """The type of a variable of an outer block."""
+        """Return the type of a variable of an outer block."""
         return None if self.parent is None else self.parent.type_of(name)
 
     def _set_sugared(self, name: str, value: SugaredValue, where: SourceRange) -> None:

@@ -57,14 +57,14 @@ class ExitTransformer:
         self._missing: dict[int, Value] = {}
         with graph.inserting(at_start_of=graph.block):
             self.true, self.false = (self._flag_constant(truth) for truth in (True, False))
-        self.unknown = self._uninitialized(BOOL)
+        self.unknown = self._insert_uninitialized(BOOL)
         self._target: Block | None = None
 
     def _flag_constant(self, truth: bool) -> Value:
         return self.graph.insert("prim::Constant").set("value", truth).output.set_type(BOOL)
 
-    def _uninitialized(self, kind: Type) -> Value:
-        """The placeholder for a value that is never read: one per type object, as printed graphs have it."""
+    def _insert_uninitialized(self, kind: Type) -> Value:
+        """Return the placeholder for a value that is never read: one per type object, as printed graphs have it."""
         if id(kind) not in self._missing:
             with self.graph.inserting(at_start_of=self.graph.block):
                 self._missing[id(kind)] = self.graph.insert("prim::Uninitialized").output.set_type(kind)
@@ -93,7 +93,7 @@ class ExitTransformer:
                     found = self._guard(block, node, found)
                 break
         if block is self._target:
-            self._arrive(block, found)
+            self._set_target_outputs(block, found)
         return found
 
     def _never(self) -> Exit:
@@ -120,14 +120,15 @@ class ExitTransformer:
         made = {value for each in rest for value in each.outputs}
         for index, value in enumerate(block.outputs):
             if value in made:
-                block.replace_output(index, self._uninitialized(value.type))
+                block.replace_output(index, self._insert_uninitialized(value.type))
         for each in reversed(rest):
             each.destroy()
         if node.kind == self.kind:
             node.destroy()
 
-    def _arrive(self, block: Block, found: Exit) -> None:
-        """At the end of the exits' target block: its outputs are the values that it was left with, if it was."""
+    def _set_target_outputs(self, block: Block, found: Exit) -> None:
+        """Replace the outputs of the exits' target block by the values of the exit; if the exit is conditional, choose by its
+        flag."""
         if found.leaves is Leaves.ALWAYS:
             for index, value in enumerate(found.values):
                 block.replace_output(index, value)
@@ -144,7 +145,7 @@ class ExitTransformer:
         return node
 
     def _if(self, node: Node, first: Exit, second: Exit) -> Exit:
-        leaves = _joined(first.leaves, second.leaves)
+        leaves = _join_exits(first.leaves, second.leaves)
         if leaves in (Leaves.NEVER, Leaves.RAISES):
             return Exit(leaves, self.unknown if leaves is Leaves.RAISES else self.false)
         flag = self.true if leaves is Leaves.ALWAYS else _add_if_output(node, (first.flag, second.flag))
@@ -152,7 +153,7 @@ class ExitTransformer:
         return Exit(leaves, flag, tuple(_add_if_output(node, pair) for pair in zip(*given, strict=True)))
 
     def _unread(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(self._uninitialized(value.type) for value in values)
+        return tuple(self._insert_uninitialized(value.type) for value in values)
 
     def _guard(self, block: Block, node: Node, found: Exit) -> Exit:
         """Move the code after a node that may exit into an if."""
@@ -165,13 +166,13 @@ class ExitTransformer:
         for each in rest:
             stays.append(each)
         for index, value in enumerate(outputs):
-            left.add_output(self._uninitialized(value.type))
+            left.add_output(self._insert_uninitialized(value.type))
             stays.add_output(value)
             block.replace_output(index, guard.add_output(value.type))
         return self._if(guard, Exit(Leaves.ALWAYS, self.true, found.values), self._block(stays))
 
     def _with(self, node: Node) -> Exit:
-        """The values that the body is left with become outputs, which represent them until the body is spliced."""
+        """Return the values that the body is left with become outputs, which represent them until the body is spliced."""
         body = node.blocks[0]
         found = self._block(body)
         if found.leaves is Leaves.NEVER:
@@ -190,18 +191,19 @@ class ExitTransformer:
         goes_on = self._if_at_end(body, found.flag)
         body.replace_output(0, _add_if_output(goes_on, (self.false, body.outputs[0])))
         flag = self._carry(node, self.false, found.flag)
-        return Exit(Leaves.MAYBE, flag, tuple(self._carry(node, self._uninitialized(each.type), each) for each in found.values))
+        values = [self._carry(node, self._insert_uninitialized(each.type), each) for each in found.values]
+        return Exit(Leaves.MAYBE, flag, tuple(values))
 
     def _carry(self, node: Node, begin: Value, end: Value) -> Value:
-        """One more value that a loop carries."""
+        """Return one more value that a loop carries."""
         node.add_input(begin)
         node.blocks[0].add_input(None, end.type)
         node.blocks[0].add_output(end)
         return node.add_output(end.type)
 
 
-def _joined(first: Leaves, second: Leaves) -> Leaves:
-    """The exit of an if, from the exits of its branches. A branch that raises does not count."""
+def _join_exits(first: Leaves, second: Leaves) -> Leaves:
+    """Return the exit of an if, from the exits of its branches. A branch that raises does not count."""
     if first is second or second is Leaves.RAISES:
         return first
     return second if first is Leaves.RAISES else Leaves.MAYBE

@@ -64,11 +64,11 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
     """The emitter's rules for expressions."""
 
     def emit_expression(self, tree: Tree, hint: Type | None = None) -> Value:
-        """The graph value of an expression; `hint` is the expected type of an empty list or dict."""
+        """Return the graph value of an expression; `hint` is the expected type of an empty list or dict."""
         return self.emit_sugared(tree, hint).as_value(tree.range, self)
 
     def emit_sugared(self, tree: Tree, hint: Type | None = None) -> SugaredValue:
-        """The sugared value of an expression."""
+        """Return the sugared value of an expression."""
         with self.graph.source(tree.range):
             if isinstance(tree, Var):
                 return self.environment.get(tree.name, tree.range)
@@ -83,7 +83,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             return SimpleValue(self._emit_simple(tree, hint))
 
     def emit_elements(self, trees: list[Tree]) -> list[SugaredValue]:
-        """The elements of a literal, with starred ones unpacked."""
+        """Return the elements of a literal, with starred ones unpacked."""
         found: list[SugaredValue] = []
         for tree in trees:
             if isinstance(tree, Starred):
@@ -143,7 +143,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         return self.emit_operation(tree.range, operator, left, right)
 
     def emit_operation(self, where: SourceRange, operator: str, left: Value, right: Value) -> Value:
-        """`left operator right`."""
+        """Emit `left operator right`."""
         name = OPERATORS[operator]
         if operator == "%" and left.type == STRING:
             return self._percent_format(where, left, right)
@@ -175,9 +175,9 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
                 return wanted
             raise ErrorReport(tree.range, f"List type annotation `List[{wanted}]` did not match the types of the given list "
                                           f"elements, which include {wrong.type}")  # fmt: skip
-        return self._joined(tree, [value.type for value in values], "list elements")
+        return self._unify_types(tree, [value.type for value in values], "list elements")
 
-    def _joined(self, tree: Tree, kinds: list[Type], what: str) -> Type:
+    def _unify_types(self, tree: Tree, kinds: list[Type], what: str) -> Type:
         joined = unshaped(kinds[0]) if kinds else TENSOR
         for kind in kinds[1:]:
             found = unify(joined, unshaped(kind), default_to_union=what != "dict keys")
@@ -195,15 +195,15 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         if isinstance(wanted, DictType):
             kind = wanted
         else:
-            key = self._joined(tree, [each.type for each in keys], "dict keys") if keys else STRING
-            kind = DictType(key, self._joined(tree, [each.type for each in values], "dict values"))
+            key = self._unify_types(tree, [each.type for each in keys], "dict keys") if keys else STRING
+            kind = DictType(key, self._unify_types(tree, [each.type for each in values], "dict values"))
         pairs = [each for pair in zip(keys, values, strict=True) for each in pair]
         return self.insert("prim::DictConstruct", pairs, kind, tree.range)
 
     # Conditional expressions
 
     def emit_ternary(self, tree: TernaryIf, hint: Type | None) -> Value:
-        """`a if condition else b`: only one of them is evaluated."""
+        """Emit `a if condition else b`: only one of them is evaluated."""
         condition = self.emit_condition(tree.condition)
         if condition.static is not None:
             chosen = tree.true_value if condition.static else tree.false_value
@@ -229,7 +229,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         return lambda: self.graph.set_insert_point(node.next)
 
     def truth(self, value: Value, where: SourceRange) -> Value:
-        """`bool(value)`."""
+        """Emit `bool(value)`."""
         if value.type == BOOL:
             return value
         if isinstance(value.type, ClassType) and value.type.find_method("__bool__") is not None:

@@ -16,7 +16,7 @@ from rushlight.jit.types.relations import is_subtype, unshaped
 
 
 def check_pre_hook(where: SourceRange, hook: str, module: str, schema: FunctionSchema, inputs: Sequence[Type]) -> None:
-    """A pre-hook takes the inputs as one tuple, and returns None, that tuple, or its only element."""
+    """Check a pre-hook's signature: it takes the inputs as one tuple, and returns None, that tuple, or its only element."""
     named = f"Pre-hook '{hook}' on module '{module}'"
     expected = f"{hook}(self, input: {_tuple(inputs)})"
     _check_count(where, named, expected, schema, 2)
@@ -31,7 +31,7 @@ def check_pre_hook(where: SourceRange, hook: str, module: str, schema: FunctionS
 def check_hook(
     where: SourceRange, hook: str, module: str, schema: FunctionSchema, inputs: Sequence[Type], output: Type
 ) -> None:
-    """A hook takes the inputs as one tuple, and the result of the module or of the previous hook."""
+    """Check a hook's signature: it takes the inputs as one tuple, and the result of the module or of the previous hook."""
     named = f"Hook '{hook}' on module '{module}'"
     expected = f"{hook}(self, input: {_tuple(inputs)}, output: {unshaped(output)})"
     _check_count(where, named, expected, schema, 3)

@@ -36,7 +36,7 @@ class RangeValue(SugaredValue):
         return SimpleValue(emitter.insert("aten::__derive_index", [index, self.start, self.step], INT, where))
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
-        """A list of the numbers."""
+        """Return a list of the numbers."""
         node = emitter.graph.insert("prim::ListConstruct")
         node.source_range = where
         listed = node.output.set_type(ListType(INT))
@@ -97,7 +97,7 @@ class EnumerateValue(SugaredValue):
         return [self._pair(where, emitter, emitter.constant(index, where), each) for index, each in enumerate(elements)]
 
     def _numbers(self, where: SourceRange, emitter: Emitter) -> RangeValue:
-        """An unbounded range, which is zipped with the elements."""
+        """Return an unbounded range, which is zipped with the elements."""
         endless = emitter.constant((1 << 63) - 1, where)
         return RangeValue(self.start, endless, None if self.start is None else emitter.constant(1, where))
 

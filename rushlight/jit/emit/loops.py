@@ -34,7 +34,7 @@ class LoopEmitter:
     """The emitter's rules for loops."""
 
     def emit_while(self, tree: While) -> None:
-        """A while loop."""
+        """Emit a while loop."""
         node = self._new_loop(tree.range, self.constant(ENDLESS, tree.range))
         body, check = node.add_block(), node.add_block()
         body.add_input(kind=INT)
@@ -61,7 +61,7 @@ class LoopEmitter:
                 self.environment.undefine(name, f"{name} is not defined before the loop, so it may not be defined after it")
 
     def emit_for(self, tree: For) -> Ends:
-        """A for loop, in the graph or unrolled; returns whether its end is unreachable."""
+        """Return a for loop, in the graph or unrolled; returns whether its end is unreachable."""
         if len(tree.targets) != 1 or len(tree.iterables) != 1:
             raise ErrorReport(tree.range, "loops have one target and one iterable")
         iterable = self.iterable(self.emit_sugared(tree.iterables[0]), tree.iterables[0].range)
@@ -89,7 +89,7 @@ class LoopEmitter:
         return Ends.NOTHING
 
     def iterable(self, sugared: SugaredValue, where: SourceRange) -> SugaredValue:
-        """The iterable of a loop over a value: a dict's keys, an object's elements, or the value itself."""
+        """Return the iterable of a loop over a value: a dict's keys, an object's elements, or the value itself."""
         value = sugared.simple_value()
         if value is not None and isinstance(value.type, DictType):
             return self.call_operator("aten::keys", where, [value])
@@ -98,7 +98,7 @@ class LoopEmitter:
     # Comprehensions
 
     def emit_list_comprehension(self, tree: ListComp, hint: Type | None) -> Value:
-        """`[element for target in iterable]`."""
+        """Emit `[element for target in iterable]`."""
         made = self.graph.insert("prim::ListConstruct")
         made.source_range = tree.range
 
@@ -115,7 +115,7 @@ class LoopEmitter:
         return made.output
 
     def emit_dict_comprehension(self, tree: DictComp, hint: Type | None) -> Value:
-        """`{key: value for target in iterable}`."""
+        """Emit `{key: value for target in iterable}`."""
         made = self.graph.insert("prim::DictConstruct")
         made.source_range = tree.range
 
@@ -133,7 +133,7 @@ class LoopEmitter:
         self.call_operator("aten::_set_item", made.source_range, [made.output, key, value])
 
     def collect_pairs(self, iterable: SugaredValue, where: SourceRange, hint: Type | None) -> Value:
-        """`dict(iterable)`."""
+        """Emit `dict(iterable)`."""
         made = self.graph.insert("prim::DictConstruct")
         made.source_range = where
 
@@ -170,7 +170,7 @@ class LoopEmitter:
 
 
 def _leaves_loop(trees: list[Tree]) -> bool:
-    """Whether a body contains a break or continue of this loop."""
+    """Return whether a body contains a break or continue of this loop."""
     for tree in trees:
         kind = type(tree).__name__
         if kind in ("Break", "Continue"):

@@ -59,7 +59,7 @@ class Matcher:
         self, schema: FunctionSchema, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
         convert: bool = True, self_value: NamedValue | None = None,
     ) -> Match:  # fmt: skip
-        """The arguments for one schema; NoMatch says why they don't fit."""
+        """Return the arguments for one schema; NoMatch says why they don't fit."""
         positional = ([] if self_value is None else [self_value]) + list(args)
         named = {each.name: each for each in keywords}
         names = {argument.name for argument in schema.arguments}
@@ -74,7 +74,7 @@ class Matcher:
             if not argument.kwarg_only and taken < len(positional):
                 is_self = self_value is not None and not taken
                 if not is_self and self._takes_the_rest(argument, positional[taken:], schema, convert):
-                    given = NamedValue(where, self._listed(positional[taken:], argument.type, where))
+                    given = NamedValue(where, self._collect_list(positional[taken:], argument.type, where))
                     taken = len(positional)
                 else:
                     given = positional[taken]
@@ -102,7 +102,8 @@ class Matcher:
         return Match(schema, inputs, [substitute(result.type, bound) for result in schema.returns])
 
     def _takes_the_rest(self, argument: Argument, rest: Sequence[NamedValue], schema: FunctionSchema, convert: bool) -> bool:
-        """`x.view(2, 3)` for `view(int[] size)`: the last list takes the remaining arguments."""
+        """Return whether the last parameter is a list that takes all remaining arguments, as in `x.view(2, 3)` for `view(int[]
+        size)`."""
         positional = [each for each in schema.arguments if not each.kwarg_only]
         if argument is not positional[-1] or not isinstance(argument.type, ListType) or argument.length is not None or not rest:
             return False
@@ -113,7 +114,7 @@ class Matcher:
             return True
         return convert and all(is_subtype(_type(each), element) or _converts(_type(each), element) for each in rest)
 
-    def _listed(self, values: Sequence[NamedValue], kind: ListType, where: SourceRange) -> Value:
+    def _collect_list(self, values: Sequence[NamedValue], kind: ListType, where: SourceRange) -> Value:
         items = [self.convert_value(self._value(each), kind.element, True) for each in values]
         node = self.graph.insert("prim::ListConstruct", items)
         node.source_range = where
@@ -149,7 +150,7 @@ class Matcher:
         return value
 
     def convert_value(self, value: Value, wanted: Type, convert: bool, length: int | None = None) -> Value:
-        """`value` converted to `wanted`, if there is an implicit conversion; else itself."""
+        """Convert `value` to `wanted` if there is an implicit conversion; else return it unchanged."""
         target = wanted.element if isinstance(wanted, OptionalType) else NUMBER if wanted == _OPTIONAL_NUMBER else wanted
         if is_subtype(value.type, wanted) and wanted is not ANY:
             return value
@@ -157,9 +158,9 @@ class Matcher:
             return self._convert_elements(value, target, convert)
         if isinstance(target, ListType):
             if value.type == ListType(TENSOR) and value.node.kind == "prim::ListConstruct" and not value.node.inputs:
-                return self._made("prim::ListConstruct", [], target)  # `[]` has any list type
+                return self._insert_node("prim::ListConstruct", [], target)  # `[]` has any list type
             if length is not None and is_subtype(value.type, target.element):
-                return self._made("prim::ListConstruct", [value] * length, target)
+                return self._insert_node("prim::ListConstruct", [value] * length, target)
             if isinstance(value.type, TupleType) and all(is_subtype(each, target.element) for each in value.type.elements):
                 return self._list_from_tuple(value, target)
         if not convert:
@@ -170,7 +171,7 @@ class Matcher:
         name = _implied_operator(value.type, target)
         if name is None:
             return value
-        return self._made(name, [value], INT if name == "aten::Int" else target)
+        return self._insert_node(name, [value], INT if name == "aten::Int" else target)
 
     def _convert_elements(self, value: Value, target: TupleType, convert: bool) -> Value:
         parts = list(value.node.inputs)
@@ -179,7 +180,7 @@ class Matcher:
         made = [self.convert_value(part, kind, convert) for part, kind in zip(parts, target.elements, strict=True)]
         if all(new is old for new, old in zip(made, parts, strict=True)):
             return value
-        return self._made("prim::TupleConstruct", made, TupleType(tuple(each.type for each in made)))
+        return self._insert_node("prim::TupleConstruct", made, TupleType(tuple(each.type for each in made)))
 
     def _list_from_tuple(self, value: Value, target: ListType) -> Value:
         if value.node.kind == "prim::TupleConstruct":
@@ -187,16 +188,16 @@ class Matcher:
         else:
             node = self.graph.insert("prim::TupleUnpack", [value], 0)
             parts = [node.add_output(kind) for kind in value.type.elements]
-        return self._made("prim::ListConstruct", parts, target)
+        return self._insert_node("prim::ListConstruct", parts, target)
 
-    def _made(self, kind: str, inputs: Sequence[Value], result: Type) -> Value:
+    def _insert_node(self, kind: str, inputs: Sequence[Value], result: Type) -> Value:
         return self.graph.insert(kind, inputs).output.set_type(result)
 
     def match_operators(
         self, operators: Sequence[Operator], where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
         self_value: NamedValue | None = None, name: str = "",
     ) -> tuple[Operator, Match]:  # fmt: skip
-        """The first overload that fits, preferably without implicit conversions. ErrorReport lists every reason."""
+        """Return the first overload that fits, preferably without implicit conversions. ErrorReport lists every reason."""
         reasons: list[str] = []
         for convert in (False, True):
             for operator in operators:
@@ -211,7 +212,7 @@ class Matcher:
         raise ErrorReport(where, f"{head}\n{listed}\n\nThe original call is".replace("\n\n\n", "\n\n").strip("\n"))
 
     def tentative(self):
-        """A context that removes inserted nodes if NoMatch leaves it."""
+        """Return a context that removes inserted nodes if NoMatch leaves it."""
         return _Tentative(self.graph)
 
 
@@ -236,7 +237,7 @@ _OF_BOOLS = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::Int"}
 
 
 def _implied_operator(kind: Type, target: Type) -> str | None:
-    """The operator that implicitly converts a value of one type to another; None if there is none."""
+    """Return the operator that implicitly converts a value of one type to another; None if there is none."""
     if isinstance(kind, TensorType):
         return _OF_TENSORS.get(target)
     if kind == NUMBER:
@@ -251,7 +252,7 @@ def _converts(kind: Type, target: Type) -> bool:
 
 
 def _keyword_of(argument: Argument, schema: FunctionSchema, named: dict[str, NamedValue]) -> str | None:
-    """The keyword for an argument: its name, or `input` for an operator's `self`; None if it was not passed."""
+    """Return the keyword for an argument: its name, or `input` for an operator's `self`; None if it was not passed."""
     if argument.name in named:
         return argument.name
     return "input" if argument.name == "self" and "input" in named and schema.name.startswith("aten::") else None

@@ -47,7 +47,7 @@ class ModuleResolver(PythonResolver):
         self.property_of = property_of
 
     def self_value(self, value: Value) -> SugaredValue:
-        """The value of `self`."""
+        """Return the value of `self`."""
         return ModuleValue(value, self.concrete, self)
 
 
@@ -119,8 +119,8 @@ class ModuleValue(SugaredValue):
         return None
 
     def _weights(self, where: SourceRange, emitter: Emitter) -> Value:
-        """The weights of a recurrent layer, layer by layer."""
-        values = [each.as_value(where, emitter) for each in self._children(where, emitter)]
+        """Return the weights of a recurrent layer, layer by layer."""
+        values = [each.as_value(where, emitter) for each in self._child_values(where, emitter)]
         return emitter.insert("prim::ListConstruct", values, ListType(TENSOR), where)
 
     def _property(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
@@ -150,7 +150,7 @@ class ModuleValue(SugaredValue):
     def _call_with_hooks(
         self, forward: SugaredValue, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue]
     ) -> SugaredValue:
-        """A call with the module's scripted hooks around it. A hook that returns None changes nothing."""
+        """Return a call with the module's scripted hooks around it. A hook that returns None changes nothing."""
         given = [emitter.value_of(each) for each in args]
         kind, module = self.value.type, self.concrete.python_class.__name__
         for name in self.concrete.pre_hooks:
@@ -174,27 +174,27 @@ class ModuleValue(SugaredValue):
 
     # Containers
 
-    def _children(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
+    def _child_values(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
         names = self.concrete.submodules or [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]
         return [self.attribute(where, emitter, name) for name in names]
 
     def keys(self) -> list[str]:
-        """The names of a container's children."""
+        """Return the names of a container's children."""
         if self.concrete.submodules:
             return list(self.concrete.submodules)
         return [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]
 
     def named_buffers(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
-        """The module's own buffers, without those that are None."""
+        """Return the module's own buffers, without those that are None."""
         names = [name for name, each in self.concrete.type.attributes.items() if each.is_buffer and each.type is not NONE]
         return [(name, self.attribute(where, emitter, name)) for name in names]
 
     def named_children(self, where: SourceRange, emitter: Emitter) -> list[tuple[str, SugaredValue]]:
-        """The submodules."""
+        """Return the submodules."""
         return [(name, self.attribute(where, emitter, name)) for name in self.concrete.submodules]
 
     def named_modules(self, where: SourceRange, emitter: Emitter, prefix: str = "") -> list[tuple[str, SugaredValue]]:
-        """The module and all modules below it, by path."""
+        """Return the module and all modules below it, by path."""
         found: list[tuple[str, SugaredValue]] = [(prefix, self)]
         for name, child in self.named_children(where, emitter):
             path = f"{prefix}.{name}" if prefix else name
@@ -208,7 +208,7 @@ class ModuleValue(SugaredValue):
             )
         if issubclass(self.concrete.python_class, ModuleDict | ParameterDict):
             return [SimpleValue(emitter.constant(key, where)) for key in self.keys()]
-        return self._children(where, emitter)
+        return self._child_values(where, emitter)
 
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
         return self.static_elements(where, emitter)
@@ -217,13 +217,13 @@ class ModuleValue(SugaredValue):
         return emitter.constant(len(self.static_elements(where, emitter)), where)
 
     def contains(self, where: SourceRange, key: Value) -> bool:
-        """`key in self`, for a container with names."""
+        """Emit `key in self`, for a container with names."""
         if not self.concrete.is_iterable or not isinstance(key.constant(), str):
             raise ErrorReport(where, "only a string literal can be looked for in a ModuleDict or ParameterDict")
         return key.constant() in self.keys()
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
-        children = self._children(where, emitter)
+        children = self._child_values(where, emitter)
         position = index.constant()
         if isinstance(position, str) and position in self.keys():
             return children[self.keys().index(position)]
@@ -255,16 +255,16 @@ class ContainerMethod(SugaredValue):
         if self.name in TRAVERSALS:
             if args or keywords:
                 raise ErrorReport(where, f"{self.name}() takes no arguments in scripts")
-            return TupleOfSugared(self._traversed(where, emitter))
+            return TupleOfSugared(self._list_members(where, emitter))
         keys: list[SugaredValue] = [SimpleValue(emitter.constant(key, where)) for key in self.module.keys()]
-        values = self.module._children(where, emitter)
+        values = self.module._child_values(where, emitter)
         if self.name == "keys":
             return TupleOfSugared(keys)
         if self.name == "values":
             return TupleOfSugared(values)
         return TupleOfSugared([TupleOfSugared([key, value]) for key, value in zip(keys, values, strict=True)])
 
-    def _traversed(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
+    def _list_members(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
         if self.name == "named_buffers":
             found = self.module.named_buffers(where, emitter)
         elif self.name.endswith("children"):

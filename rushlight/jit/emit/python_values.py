@@ -65,10 +65,10 @@ class Compiler(Protocol):
     """Compiles the functions and classes that a function refers to."""
 
     def function(self, function: Callable, where: SourceRange) -> Sequence[Function]:
-        """The compiled function of a Python one; several if it has overloads."""
+        """Return the compiled function of a Python one; several if it has overloads."""
 
     def class_type(self, kind: type) -> Type | None:
-        """The type of a Python class; None if it can't be one."""
+        """Return the type of a Python class; None if it can't be one."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class PythonModule(SugaredValue):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """Return its name."""
         return getattr(self.module, "__name__", str(self.module))
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
@@ -114,7 +114,7 @@ class PythonClassMembers(SugaredValue):
         return self.resolver.sugared(getattr(self.python_class, name), where, name)
 
     def as_iterable(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """The members of an enumeration, as a list."""
+        """Return the members of an enumeration, as a list."""
         if isinstance(self.type, EnumType):
             return SimpleValue(emitter.constant(list(self.python_class), where))
         return self
@@ -131,12 +131,12 @@ class ExceptionClass(SugaredValue):
 
     @property
     def qualified_name(self) -> str:
-        """`builtins.ValueError`."""
+        """Return the name of the class with its module, for example `builtins.ValueError`."""
         return f"{self.python_class.__module__}.{self.python_class.__qualname__}"
 
     @property
     def exception(self) -> tuple[str, Value | None]:
-        """The operand of `raise`."""
+        """Return the operand of `raise`."""
         return self.qualified_name, None
 
     def call(
@@ -158,7 +158,7 @@ class ExceptionValue(SugaredValue):
 
     @property
     def exception(self) -> tuple[str, Value | None]:
-        """The operand of `raise`."""
+        """Return the operand of `raise`."""
         return self.name, self.message
 
 
@@ -227,12 +227,12 @@ class PythonResolver:
         self.compiler = compiler
 
     def shadows(self, name: str) -> bool:
-        """Whether a built-in's name is redefined here."""
+        """Return whether a built-in's name is redefined here."""
         found = self.lookup(name)
         return found is not None and found is not getattr(builtins, name, None) and name not in ("annotate", "fork")
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
-        """The meaning of a name; None if it has none."""
+        """Return the meaning of a name; None if it has none."""
         if name in BUILTIN_NAMES and not self.shadows(name):
             return BUILTIN_NAMES[name]
         found = self.lookup(name)
@@ -241,7 +241,7 @@ class PythonResolver:
         return self.sugared(found, where, name)
 
     def type(self, name: str) -> Type | None:
-        """The class that a dotted name denotes."""
+        """Return the class that a dotted name denotes."""
         first, *rest = name.split(".")
         found = self.lookup(first)
         for part in rest:
@@ -249,11 +249,11 @@ class PythonResolver:
         return None if found is None else type_from_python(found, self.compiler.class_type)
 
     def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """The sugared value of a Python object."""
+        """Return the sugared value of a Python object."""
         return self.sugared(value, where, "")
 
     def sugared(self, value: object, where: SourceRange, name: str) -> SugaredValue:
-        """The sugared value of a Python object. ErrorReport for one without meaning in scripted code."""
+        """Return the sugared value of a Python object. ErrorReport for one without meaning in scripted code."""
         try:
             if value in FUNCTIONS:
                 return FUNCTIONS[value]
@@ -316,7 +316,7 @@ class PythonResolver:
 
 
 def operator_name(value: object) -> str | None:
-    """The jit's name of a library operator, `aten::relu`; None for anything else."""
+    """Return the jit's name of a library operator, `aten::relu`; None for anything else."""
     if isinstance(value, OpOverload):
         return f"{value.namespace}::{value._opname}"
     if isinstance(value, OpOverloadPacket):

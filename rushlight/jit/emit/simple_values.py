@@ -65,14 +65,14 @@ class SimpleValues:
     # Attributes
 
     def attribute(self, where: SourceRange, value: Value, name: str) -> SugaredValue:
-        """`value.name`."""
+        """Emit `value.name`."""
         found = self._find_attribute(where, value, name)
         if found is None:
             raise ErrorReport(where, self._missing(value.type, name))
         return found
 
     def has_attribute(self, where: SourceRange, value: Value, name: str) -> bool:
-        """`hasattr(value, name)`, decided at compile time."""
+        """Emit `hasattr(value, name)`, decided at compile time."""
         if isinstance(value.type, ClassType):
             kind = value.type
             return name in kind.attributes or name in kind.constants or kind.find_method(name) is not None
@@ -159,7 +159,7 @@ class SimpleValues:
         return False
 
     def set_attribute(self, where: SourceRange, target: Value, name: str, value: Value) -> None:
-        """`target.name = value`; in `__init__` a new attribute gets the value's type."""
+        """Emit `target.name = value`; in `__init__` a new attribute gets the value's type."""
         kind = target.type
         if not isinstance(kind, ClassType):
             raise ErrorReport(where, f"Tried to set an attribute: {name} on a non-class: {kind}")
@@ -189,7 +189,7 @@ class SimpleValues:
     def call(
         self, where: SourceRange, value: Value, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        """`value(args)`: `forward` of a module, `__call__` of a class."""
+        """Emit `value(args)`: `forward` of a module, `__call__` of a class."""
         kind = value.type
         if isinstance(kind, ClassType | InterfaceType):
             module = kind.is_module
@@ -199,7 +199,7 @@ class SimpleValues:
         raise ErrorReport(where, f"'{kind}' object is not callable")
 
     def enter(self, where: SourceRange, value: Value) -> SugaredValue:
-        """`value.__enter__()`, for an object of a class."""
+        """Emit `value.__enter__()`, for an object of a class."""
         if not isinstance(value.type, ClassType) or any(
             value.type.find_method(each) is None for each in ("__enter__", "__exit__")
         ):
@@ -214,7 +214,7 @@ class SimpleValues:
     # Elements
 
     def unpack(self, where: SourceRange, value: Value, count: int | None) -> list[SugaredValue]:
-        """The elements for `count` targets."""
+        """Return the elements for `count` targets."""
         kind = value.type
         if isinstance(kind, TupleType):
             node = self.emitter.graph.insert("prim::TupleUnpack", [value], 0)
@@ -231,11 +231,11 @@ class SimpleValues:
         raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple")
 
     def static_elements(self, where: SourceRange, value: Value) -> list[SugaredValue] | None:
-        """The elements of a tuple for unrolling; loops over other values run in the graph."""
+        """Return the elements of a tuple for unrolling; loops over other values run in the graph."""
         return self.unpack(where, value, None) if isinstance(value.type, TupleType) else None
 
     def element(self, where: SourceRange, value: Value, position: int) -> Value:
-        """An element of a tuple, by its number."""
+        """Return an element of a tuple, by its number."""
         kind = value.type
         count = len(kind.elements)
         if not -count <= position < count:
@@ -244,17 +244,17 @@ class SimpleValues:
         return self._insert("prim::TupleIndex", [value, index], kind.elements[position], where)
 
     def length(self, where: SourceRange, value: Value) -> Value:
-        """`len(value)`."""
+        """Emit `len(value)`."""
         if isinstance(value.type, TupleType) and value.type.elements:
-            value = self._listed(where, value)
+            value = self._tuple_to_list(where, value)
         if isinstance(value.type, ListType | DictType | TensorType) or value.type == STRING:
             return self.emitter.call_operator("aten::len", where, [value]).as_value(where, self.emitter)
         if isinstance(value.type, TupleType):
             return self.emitter.constant(0, where)
         raise ErrorReport(where, f"'{value.type}' object is not iterable")
 
-    def _listed(self, where: SourceRange, value: Value) -> Value:
-        """The elements of a tuple as a list; a list of Any if they have no common type."""
+    def _tuple_to_list(self, where: SourceRange, value: Value) -> Value:
+        """Return the elements of a tuple as a list; a list of Any if they have no common type."""
         kinds = [unshaped(kind) for kind in value.type.elements]
         element: Type | None = kinds[0]
         for kind in kinds[1:]:
@@ -263,7 +263,7 @@ class SimpleValues:
         return self._insert("prim::ListConstruct", parts, ListType(element or ANY), where)
 
     def module_item(self, where: SourceRange, value: Value, index: Value, interface: InterfaceType) -> SugaredValue:
-        """The submodule that an index or key selects at run time, typed as an interface that all submodules have."""
+        """Return the submodule that an index or key selects at run time, typed as an interface that all submodules have."""
         for name, attribute in value.type.attributes.items():
             if isinstance(attribute.type, ClassType) and attribute.type.is_module and not implements(attribute.type, interface):
                 raise ErrorReport(
@@ -274,7 +274,7 @@ class SimpleValues:
         return SimpleValue(self._insert("prim::ModuleContainerIndex", [value, index], interface, where))
 
     def item(self, where: SourceRange, value: Value, index: Value, hint: Type | None = None) -> SugaredValue:
-        """`value[index]` with one index that is no slice, as loops take elements."""
+        """Emit `value[index]` with one index that is no slice, as loops take elements."""
         kind = value.type
         if isinstance(kind, TensorType):
             zero = self.emitter.constant(0, where)

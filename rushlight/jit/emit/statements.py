@@ -105,7 +105,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     # Ifs
 
     def emit_if(self, tree: If) -> Ends:
-        """An if; returns the exit that both branches share."""
+        """Return an if; returns the exit that both branches share."""
         condition = self.emit_condition(tree.condition)
         if condition.static is not None:
             return self.emit_statements(tree.true_branch if condition.static else tree.false_branch)
@@ -173,7 +173,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             self.assign(target, right, tree.range, declared)
 
     def assign(self, target: Tree, right: SugaredValue, where: SourceRange, declared: Type | None = None) -> None:
-        """`target = right`."""
+        """Emit `target = right`."""
         if isinstance(target, Var):
             self._assign_variable(target, right, where, declared)
         elif isinstance(target, TupleLiteral | ListLiteral):
@@ -237,7 +237,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         self.assign(target, SimpleValue(new), where)
 
     def in_place(self, where: SourceRange, operator: str, old: Value, right: Value) -> Value:
-        """`old operator= right`: in place for tensors and lists; returns the new value."""
+        """Emit `old operator= right`: in place for tensors and lists; returns the new value."""
         if isinstance(old.type, ClassType):
             magic = {"+": "__iadd__", "-": "__isub__", "*": "__imul__", "/": "__itruediv__"}.get(operator, "")
             if old.type.find_method(magic) is not None:
@@ -273,7 +273,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         self.graph.insert("prim::RaiseException", arguments, 0).source_range = tree.range
 
     def exception_parts(self, tree: Raise, sugared: SugaredValue) -> tuple[Value | None, Value]:
-        """The name of an exception's class and its message, as values."""
+        """Return the name of an exception's class and its message, as values."""
         parts = getattr(sugared, "exception", None)
         if parts is None:
             raise ErrorReport(tree.range, f"exceptions must derive from BaseException, got {sugared.kind()}")
@@ -307,7 +307,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     # Contexts
 
     def emit_with(self, tree: With) -> Ends:
-        """A with statement: each item is entered before the body and left after it, last first."""
+        """Return a with statement: each item is entered before the body and left after it, last first."""
         entered: list[Value] = []
         for item in tree.items:
             manager = self.emit_sugared(item.target)

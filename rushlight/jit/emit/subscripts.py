@@ -29,7 +29,7 @@ class SubscriptEmitter:
     """The emitter's rules for subscripts."""
 
     def emit_subscript(self, tree: Subscript, hint: Type | None = None) -> SugaredValue:
-        """`value[subscripts]`; `hint` is the interface expected of a module selected at run time."""
+        """Emit `value[subscripts]`; `hint` is the interface expected of a module selected at run time."""
         sugared = self.emit_sugared(tree.value)
         value = sugared.simple_value()
         if value is None and isinstance(sugared, ConstantValue):
@@ -86,7 +86,7 @@ class SubscriptEmitter:
     # Tensors
 
     def index_tensor(self, where: SourceRange, value: Value, subscripts: list[Tree]) -> Value:
-        """A tensor with ints, slices, None, `...` and tensors as subscripts."""
+        """Return a tensor with ints, slices, None, `...` and tensors as subscripts."""
         sliced, indices = self._select_and_slice(where, value, subscripts)
         if not indices:
             return sliced if sliced is not value else self.insert("aten::alias", [value], TENSOR, where)
@@ -170,7 +170,7 @@ class SubscriptEmitter:
     # Assignment
 
     def assign_subscript(self, target: Subscript, right: Value, where: SourceRange) -> None:
-        """`value[subscripts] = right`."""
+        """Emit `value[subscripts] = right`."""
         value = self.emit_expression(target.value)
         subscripts = self._spread(target.subscripts)
         if isinstance(value.type, TensorType):
@@ -208,7 +208,7 @@ class SubscriptEmitter:
         return self.emit_operator("aten::tensor", where, [NamedValue(where, value)], keywords).as_value(where, self)
 
     def augment_subscript(self, target: Subscript, operator: str, tree: Tree, where: SourceRange) -> None:
-        """`value[subscripts] += right`: the container and its subscript are evaluated once, before the right side."""
+        """Emit `value[subscripts] += right`: the container and its subscript are evaluated once, before the right side."""
         value = self.emit_expression(target.value)
         subscripts = self._spread(target.subscripts)
         if isinstance(value.type, TensorType):

@@ -32,69 +32,69 @@ class SugaredValue:
     """Base class: operations that a kind of value does not define are errors that name the kind."""
 
     def kind(self) -> str:
-        """The kind's name in errors."""
+        """Return the kind's name in errors."""
         return type(self).__name__
 
     def simple_value(self) -> Value | None:
-        """The graph value, if it already is one."""
+        """Return the graph value, if it already is one."""
         return None
 
     def has_value(self) -> bool:
-        """Whether `as_value` returns a value: for graph values, constants, and (nested) tuples of these."""
+        """Return whether `as_value` returns a value: for graph values, constants, and (nested) tuples of these."""
         return False
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
-        """The graph value; purely compile-time values have none."""
+        """Return the graph value. Values that exist only at compile time have none and raise."""
         raise ErrorReport(where, f"{self.kind()} cannot be used as a value")
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
-        """`value.name`."""
+        """Emit `value.name`."""
         raise ErrorReport(where, f"attribute lookup is not defined on {self.kind()}")
 
     def has_attribute(self, where: SourceRange, emitter: Emitter, name: str) -> bool:
-        """`hasattr(value, name)`."""
+        """Emit `hasattr(value, name)`."""
         raise ErrorReport(where, f"hasattr is not defined on {self.kind()}")
 
     def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
-        """`value.name = other`."""
+        """Emit `value.name = other`."""
         raise ErrorReport(where, f"attribute assignment is not defined on {self.kind()}")
 
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
-        """`value(args, keywords)`."""
+        """Emit `value(args, keywords)`."""
         raise ErrorReport(where, f"cannot call a {self.kind()}")
 
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
-        """The elements, for unpacking into `count` targets."""
+        """Return the elements, for unpacking into `count` targets."""
         raise ErrorReport(where, f"{self.kind()} cannot be used as a tuple")
 
     def as_iterable(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """The iterable of a loop over it."""
+        """Return the iterable of a loop over it."""
         return self
 
     def static_elements(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue] | None:
-        """The elements for a loop that is unrolled at compile time; None if the loop runs in the graph."""
+        """Return the elements for a loop that is unrolled at compile time; None if the loop runs in the graph."""
         return None
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        """`len(value)`."""
+        """Emit `len(value)`."""
         raise ErrorReport(where, f"{self.kind()} is not iterable")
 
     def lengths(self, where: SourceRange, emitter: Emitter) -> list[Value]:
-        """The lengths whose minimum is its length: several if it iterates over several iterables at once."""
+        """Return the lengths whose minimum is its length: several if it iterates over several iterables at once."""
         return [self.length(where, emitter)]
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
-        """`value[index]`."""
+        """Emit `value[index]`."""
         raise ErrorReport(where, f"'{self.kind()}' object is not subscriptable")
 
     def as_type(self) -> Type | None:
-        """The type that it denotes, if it denotes one."""
+        """Return the type that it denotes, if it denotes one."""
         return None
 
     def enter(self, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """`value.__enter__()`."""
+        """Emit `value.__enter__()`."""
         raise ErrorReport(where, f"'{self.kind()}' object does not support the context manager protocol")
 
 

@@ -21,17 +21,17 @@ class SourceContext:
     is_archive: bool = False
 
     def range(self, node: ast.AST) -> SourceRange:
-        """The range of a node."""
+        """Return the range of a node."""
         line, end_line = node.lineno - self.extra_lines, node.end_lineno - self.extra_lines
         return SourceRange(self.source, self._offset(line, node.col_offset), self._offset(end_line, node.end_col_offset))
 
     def word(self, node: ast.AST, word: str) -> SourceRange:
-        """The range of the keyword at a statement's start."""
+        """Return the range of the keyword at a statement's start."""
         start = self._offset(node.lineno - self.extra_lines, node.col_offset)
         return SourceRange(self.source, start, start + len(word))
 
     def last_name(self, node: ast.AST, name: str) -> SourceRange:
-        """The range of the name at a node's end."""
+        """Return the range of the name at a node's end."""
         end = self.range(node).end
         return SourceRange(self.source, end - len(name), end)
 

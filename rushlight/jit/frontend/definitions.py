@@ -22,7 +22,7 @@ _NO_VARIADICS = "Compiled functions can't take variable number of arguments or u
 
 
 def read_source(definition: Callable | type) -> Source:
-    """The source of a function or class, with its position in its file. OSError if Python has none."""
+    """Return the source of a function or class, with its position in its file. OSError if Python has none."""
     try:
         lines, first_line = inspect.getsourcelines(definition)
         filename = inspect.getsourcefile(definition)
@@ -35,7 +35,7 @@ def read_source(definition: Callable | type) -> Source:
 
 
 def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
-    """The statements of a source text, which may be indented as a whole, and their context."""
+    """Return the statements of a source text, which may be indented as a whole, and their context."""
     code = (line for line in source.text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     indented = next(code, "").startswith((" ", "\t"))
     text = "if True:\n" + source.text if indented else source.text
@@ -48,7 +48,7 @@ def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
 
 
 def get_jit_def(function: Callable, name: str | None = None, self_name: str | None = None) -> Def:
-    """The tree of a Python function, named `name`; `self_name` is the class of a method's first parameter."""
+    """Return the tree of a Python function, named `name`; `self_name` is the class of a method's first parameter."""
     function = inspect.unwrap(function)
     source = read_source(function)
     body, context = parse(source)
@@ -59,7 +59,7 @@ def get_jit_def(function: Callable, name: str | None = None, self_name: str | No
 
 
 def build_def(context: SourceContext, node: ast.FunctionDef, name: str, self_name: str | None = None) -> Def:
-    """The tree of a function definition."""
+    """Return the tree of a function definition."""
     where = context.word(node, "def")
     params = build_params(context, node.args, self_name)
     return_type = build_optional(context, node.returns)
@@ -69,7 +69,7 @@ def build_def(context: SourceContext, node: ast.FunctionDef, name: str, self_nam
 
 
 def definitions_of_text(text: str, self_name: str | None = None) -> list[Def]:
-    """The trees of the functions in a source text; with `self_name`, they are methods of that class."""
+    """Return the trees of the functions in a source text; with `self_name`, they are methods of that class."""
     body, context = parse(Source(text))
     wrong = next((each for each in body if not isinstance(each, ast.FunctionDef)), None)
     if wrong is not None:
@@ -78,7 +78,7 @@ def definitions_of_text(text: str, self_name: str | None = None) -> list[Def]:
 
 
 def build_params(context: SourceContext, arguments: ast.arguments, self_name: str | None) -> list[Param]:
-    """The parameters of a function."""
+    """Return the parameters of a function."""
     variadic = arguments.vararg or arguments.kwarg
     if variadic is not None:
         raise NotSupportedError(context.range(variadic), _NO_VARIADICS)
@@ -103,7 +103,7 @@ def _param(context: SourceContext, node: ast.arg, kwarg_only: bool, self_name: s
 def _merge_type_comment(
     context: SourceContext, node: ast.FunctionDef, params: list[Param], is_method: bool
 ) -> tuple[list[Param], Tree | None]:
-    """The parameters and the return type, with the types of a comment `# type: (int, Tensor) -> Tensor`."""
+    """Return the parameters and the return type, with the types of a comment `# type: (int, Tensor) -> Tensor`."""
     where = context.word(node, "def")
     types, returned = parse_signature(node.type_comment.strip(), where)
     return merge_types(where, params, types, is_method), returned
@@ -141,8 +141,9 @@ class _OnePlace(SourceContext):
 
 
 def merge_types(where: SourceRange, params: list[Param], types: list[Tree], is_method: bool) -> list[Param]:
-    """Parameters with other types; a comment `(...) -> type` keeps their own types. The first parameter of a method may have
-    none."""
+    """Return parameters with other types; a comment `(...) -> type` keeps their own types. The first parameter of a method
+    may have none.
+    """
     if len(types) == 1 and isinstance(types[0], Dots):
         return params
     typed = params[1:] if is_method and len(types) == len(params) - 1 else params
@@ -155,7 +156,7 @@ def merge_types(where: SourceRange, params: list[Param], types: list[Tree], is_m
 
 
 def get_jit_class_def(kind: type, self_name: str, skip: Iterable[str] = ()) -> ClassDef:
-    """The tree of a class: its methods, static methods and properties, except those named in `skip`."""
+    """Return the tree of a class: its methods, static methods and properties, except those named in `skip`."""
     source = read_source(kind)
     body, context = parse(source)
     found = body[0] if len(body) == 1 else None
@@ -165,7 +166,7 @@ def get_jit_class_def(kind: type, self_name: str, skip: Iterable[str] = ()) -> C
 
 
 def build_class_def(context: SourceContext, node: ast.ClassDef, self_name: str, skip: frozenset[str]) -> ClassDef:
-    """The tree of a class definition."""
+    """Return the tree of a class definition."""
     methods, properties, assignments = [], {}, []
     for statement in node.body:
         if isinstance(statement, ast.FunctionDef) and statement.name not in skip:

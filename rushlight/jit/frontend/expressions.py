@@ -58,7 +58,7 @@ _UNSUPPORTED = {
 
 
 def build_expression(context: SourceContext, node: ast.expr) -> Tree:
-    """The tree view of an expression."""
+    """Return the tree view of an expression."""
     builder = _BUILDERS.get(type(node))
     if builder is None:
         what = _UNSUPPORTED.get(type(node), f"{type(node).__name__} expressions")
@@ -67,17 +67,17 @@ def build_expression(context: SourceContext, node: ast.expr) -> Tree:
 
 
 def build_all(context: SourceContext, nodes: list[ast.expr]) -> list[Tree]:
-    """The tree views of several expressions."""
+    """Return the tree views of several expressions."""
     return [build_expression(context, node) for node in nodes]
 
 
 def build_optional(context: SourceContext, node: ast.expr | None) -> Tree | None:
-    """The tree view of an expression that may be missing."""
+    """Return the tree view of an expression that may be missing."""
     return None if node is None else build_expression(context, node)
 
 
 def binary(where: SourceRange, operator: str, left: Tree, right: Tree) -> Tree:
-    """`left operator right`; `not in` is `not (in)`."""
+    """Build `left operator right`. `not in` becomes `not (left in right)`."""
     if operator == "not in":
         return UnaryOp(where, "not", BinOp(where, "in", left, right))
     return BinOp(where, operator, left, right)
@@ -120,7 +120,7 @@ def _call(context: SourceContext, node: ast.Call) -> Tree:
     return Apply(context.range(node), build_expression(context, node.func), build_all(context, node.args), attributes)
 
 
-def _starred(context: SourceContext, node: ast.Starred) -> Tree:
+def _build_starred(context: SourceContext, node: ast.Starred) -> Tree:
     return Starred(context.range(node), build_expression(context, node.value))
 
 
@@ -228,7 +228,7 @@ _BUILDERS: dict[type, Callable[[SourceContext, ast.expr], Tree]] = {
     ast.Constant: _constant,
     ast.Attribute: _attribute,
     ast.Call: _call,
-    ast.Starred: _starred,
+    ast.Starred: _build_starred,
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,
     ast.BoolOp: _boolean,

@@ -43,13 +43,13 @@ class SourceContext(OwnContext, SourceRangeFactory):
 def get_jit_def(
     fn: Callable, def_name: str | None = None, self_name: str | None = None, is_classmethod: bool = False
 ) -> Def:
-    """The tree of a Python function, named `def_name`, by default its own name; `self_name` is the class of its first
+    """Return the tree of a Python function, named `def_name`, by default its own name; `self_name` is the class of its first
     parameter."""
     return definitions.get_jit_def(getattr(fn, "__func__", fn), def_name, self_name)
 
 
 def get_jit_class_def(cls: type, self_name: str) -> ClassDef:
-    """The tree of a class."""
+    """Return the tree of a class."""
     return definitions.get_jit_class_def(cls, self_name)
 
 
@@ -57,7 +57,8 @@ def build_def(
     ctx: OwnContext, py_def: ast.FunctionDef, type_line: str | None, def_name: str | None = None, self_name: str | None = None,
     pdt_arg_types: object = None,
 ) -> Def:  # fmt: skip
-    """The tree of a function definition. `type_line` is a comment `# type: (int, Tensor) -> Tensor` with its types, or None."""
+    """Return the tree of a function definition. `type_line` is a comment `# type: (int, Tensor) -> Tensor` with its types, or
+    None."""
     where = ctx.word(py_def, "def")
     decl = Decl(where, build_param_list(ctx, py_def.args, self_name), build_optional(ctx, py_def.returns))
     if type_line is not None:
@@ -68,43 +69,43 @@ def build_def(
 def build_param_list(
     ctx: OwnContext, py_args: ast.arguments, self_name: str | None = None, pdt_arg_types: object = None
 ) -> list[Param]:
-    """The parameters of a function; `self_name` is the class of the first one, if that is called `self`."""
+    """Return the parameters of a function; `self_name` is the class of the first one, if that is called `self`."""
     first = next(iter([*py_args.posonlyargs, *py_args.args]), None)
     return definitions.build_params(ctx, py_args, self_name if first is not None and first.arg == "self" else None)
 
 
 def build_stmts(ctx: OwnContext, stmts: Iterable[ast.stmt]) -> list[Tree]:
-    """The trees of a block."""
+    """Return the trees of a block."""
     return build_statements(ctx, list(stmts))
 
 
 def build_stmt(ctx: OwnContext, node: ast.stmt) -> Tree:
-    """The tree of a statement."""
+    """Return the tree of a statement."""
     return build_statements(ctx, [node])[0]
 
 
 def build_expr(ctx: OwnContext, node: ast.expr) -> Tree:
-    """The tree of an expression."""
+    """Return the tree of an expression."""
     return build_expression(ctx, node)
 
 
 def parse_type_comment(text: str) -> Decl:
-    """The parameters, which have no names, and the return type of a comment `# type: (int, Tensor) -> Tensor`."""
+    """Return the parameters, which have no names, and the return type of a comment `# type: (int, Tensor) -> Tensor`."""
     where = SourceRange(Source(text), 0, len(text))
     types, returned = definitions.parse_signature(text.strip().removeprefix("#").strip().removeprefix("type:").strip(), where)
     return Decl(where, [Param(where, each, Ident(where, ""), False) for each in types], returned)
 
 
 def merge_type_from_type_comment(decl: Decl, type_annotation_decl: Decl, is_method: bool) -> Decl:
-    """A declaration with the types of another one, which `parse_type_comment` made. The first parameter of a method may lack a
-    type. NotSupportedError where the numbers of parameters differ."""
+    """Return a declaration with the types of another one, which `parse_type_comment` made. The first parameter of a method may
+    lack a type. NotSupportedError where the numbers of parameters differ."""
     types = [each.annotation for each in type_annotation_decl.params]
     params = definitions.merge_types(decl.range, decl.params, types, is_method)
     return Decl(decl.range, params, type_annotation_decl.return_type)
 
 
 def get_type_line(source: str) -> str | None:
-    """The comment with a function's types as one line, `# type: (int, Tensor) -> Tensor`; None where there is none.
+    """Return the comment with a function's types as one line, `# type: (int, Tensor) -> Tensor`; None where there is none.
 
     Comments on single parameters are combined; `# type: (...) -> Tensor` follows them then.
     """

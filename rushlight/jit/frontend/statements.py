@@ -49,7 +49,7 @@ _UNSUPPORTED = {
 
 
 def build_statements(context: SourceContext, nodes: list[ast.stmt]) -> list[Tree]:
-    """The tree views of a block."""
+    """Return the tree views of a block."""
     return [_build(context, node) for node in nodes]
 
 
@@ -73,7 +73,7 @@ def _assign(context: SourceContext, node: ast.Assign) -> Tree:
 
 
 def type_comment(context: SourceContext, node: ast.AST, text: str) -> Tree:
-    """The type expression of a comment; its range is that of the commented node."""
+    """Return the type expression of a comment; its range is that of the commented node."""
     try:
         parsed = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
@@ -84,14 +84,14 @@ def type_comment(context: SourceContext, node: ast.AST, text: str) -> Tree:
     return build_expression(context, parsed)
 
 
-def _annotated(context: SourceContext, node: ast.AnnAssign) -> Tree:
+def _build_annotated_assign(context: SourceContext, node: ast.AnnAssign) -> Tree:
     if node.value is None:
         raise UnsupportedNodeError(context.range(node), "annotated assignments without assigned value aren't supported")
     return Assign(context.range(node), [build_expression(context, node.target)], build_expression(context, node.value),
                   build_expression(context, node.annotation))  # fmt: skip
 
 
-def _augmented(context: SourceContext, node: ast.AugAssign) -> Tree:
+def _build_augmented_assign(context: SourceContext, node: ast.AugAssign) -> Tree:
     operator = BINARY_OPERATORS[type(node.op)]
     target, value = build_expression(context, node.target), build_expression(context, node.value)
     return AugAssign(context.range(node), target, operator, value)
@@ -160,8 +160,8 @@ def _word(tree: type[Tree], word: str) -> Callable:
 _BUILDERS: dict[type, Callable[[SourceContext, ast.stmt], Tree]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
-    ast.AnnAssign: _annotated,
-    ast.AugAssign: _augmented,
+    ast.AnnAssign: _build_annotated_assign,
+    ast.AugAssign: _build_augmented_assign,
     ast.Delete: _delete,
     ast.Return: _return,
     ast.Raise: _raise,

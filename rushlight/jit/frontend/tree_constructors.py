@@ -37,8 +37,8 @@ def _kind(name: str, kinds: Iterable[type[Tree]], make: Callable[..., Tree] | No
     return _Constructed(name, bases, members)
 
 
-def _joined(*trees: Tree | None) -> SourceRange:
-    """The range that spans several trees of one source; the first one's range if their sources differ."""
+def _joint_range(*trees: Tree | None) -> SourceRange:
+    """Return the range that spans several trees of one source; the first one's range if their sources differ."""
     found = [tree.range for tree in trees if tree is not None]
     if not found or any(each.source is not found[0].source for each in found):
         return found[0] if found else NO_SOURCE
@@ -46,17 +46,17 @@ def _joined(*trees: Tree | None) -> SourceRange:
 
 
 def _in_order(kind: type[Tree]) -> Callable[..., Tree]:
-    """A constructor that takes the range first and then the fields in order; sequences become lists."""
-    return lambda where, *parts: kind(where, *map(_listed, parts))
+    """Return a constructor that takes the range first and then the fields in order; sequences become lists."""
+    return lambda where, *parts: kind(where, *map(_tuple_to_list, parts))
 
 
-def _listed(value: Any) -> Any:
+def _tuple_to_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
 def _assign(targets: Iterable[Tree], value: Tree | None, annotation: Tree | None = None) -> Tree:
     targets = list(targets)
-    return views.Assign(_joined(*targets, value), targets, value, annotation)
+    return views.Assign(_joint_range(*targets, value), targets, value, annotation)
 
 
 def _class_def(ident: views.Ident, body: Iterable[Tree], properties: Iterable[Tree], assigns: Iterable[Tree]) -> Tree:
@@ -65,12 +65,12 @@ def _class_def(ident: views.Ident, body: Iterable[Tree], properties: Iterable[Tr
 
 def _apply(callee: Tree, inputs: Iterable[Tree], attributes: Iterable[Tree]) -> Tree:
     inputs, attributes = list(inputs), list(attributes)
-    return views.Apply(_joined(callee, *inputs, *attributes), callee, inputs, attributes)
+    return views.Apply(_joint_range(callee, *inputs, *attributes), callee, inputs, attributes)
 
 
 def _subscript(value: Tree, subscripts: Iterable[Tree]) -> Tree:
     subscripts = list(subscripts)
-    return views.Subscript(_joined(value, *subscripts), value, subscripts)
+    return views.Subscript(_joint_range(value, *subscripts), value, subscripts)
 
 
 _EXPRESSIONS: dict[str, Callable[..., Tree]] = {
@@ -79,10 +79,10 @@ _EXPRESSIONS: dict[str, Callable[..., Tree]] = {
         "Starred", "StringLiteral", "TrueLiteral", "TupleLiteral", "UnaryOp", "WithItem",
     )},
     "Apply": _apply,
-    "BinOp": lambda operator, left, right: views.BinOp(_joined(left, right), operator, left, right),
-    "Select": lambda value, selector: views.Select(_joined(value, selector), value, selector),
+    "BinOp": lambda operator, left, right: views.BinOp(_joint_range(left, right), operator, left, right),
+    "Select": lambda value, selector: views.Select(_joint_range(value, selector), value, selector),
     "Subscript": _subscript,
-    "TernaryIf": lambda condition, true, false: views.TernaryIf(_joined(condition, true, false), condition, true, false),
+    "TernaryIf": lambda condition, true, false: views.TernaryIf(_joint_range(condition, true, false), condition, true, false),
     "Var": lambda ident: views.Var(ident.range, ident),
 }  # fmt: skip
 _STATEMENTS: dict[str, Callable[..., Tree]] = {
@@ -90,11 +90,13 @@ _STATEMENTS: dict[str, Callable[..., Tree]] = {
         "Assert", "Break", "Continue", "Delete", "For", "If", "Pass", "Raise", "Return", "While", "With",
     )},
     "Assign": _assign,
-    "AugAssign": lambda target, operator, value: views.AugAssign(_joined(target, value), target, operator.strip("="), value),
+    "AugAssign": lambda target, operator, value: views.AugAssign(
+        _joint_range(target, value), target, operator.strip("="), value
+    ),
     "ExprStmt": lambda expression: views.ExprStmt(expression.range, expression),
 }  # fmt: skip
 _OTHERS: dict[str, Callable[..., Tree]] = {
-    "Attribute": lambda ident, value: views.Attribute(_joined(ident, value), ident, value),
+    "Attribute": lambda ident, value: views.Attribute(_joint_range(ident, value), ident, value),
     "ClassDef": _class_def,
     "Decl": _in_order(views.Decl),
     "Def": lambda ident, decl, body: views.Def(ident.range, ident, decl, list(body)),
@@ -123,9 +125,9 @@ class SourceRangeFactory:
         self.leading_whitespace = leading_whitespace_chars
 
     def make_range(self, line: int, start_col: int, end_col: int) -> SourceRange:
-        """The range between two columns of a line, which counts from 1."""
+        """Return the range between two columns of a line, which counts from 1."""
         return self.text.make_range(line, start_col + self.leading_whitespace, end_col + self.leading_whitespace)
 
     def make_raw_range(self, start: int, end: int) -> SourceRange:
-        """The range between two characters of the text."""
+        """Return the range between two characters of the text."""
         return SourceRange(self.text, start, end)

@@ -25,35 +25,35 @@ class Block(Handle, of=ir.Block):
     raw: ir.Block
 
     def nodes(self) -> Iterator[Node]:
-        """Its nodes."""
+        """Return its nodes."""
         return map(Node, self.raw.nodes)
 
     def inputs(self) -> Iterator[Value]:
-        """Its inputs."""
+        """Return its inputs."""
         return map(Value, list(self.raw.inputs))
 
     def outputs(self) -> Iterator[Value]:
-        """Its outputs."""
+        """Return its outputs."""
         return map(Value, self.raw.outputs)
 
     def findNode(self, kind: str, recurse: bool = True) -> Node | None:
-        """The first node of a kind."""
+        """Return the first node of a kind."""
         return next(iter(self.findAllNodes(kind, recurse)), None)
 
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
-        """The nodes of a kind, including inner blocks unless `recurse` is False."""
+        """Return the nodes of a kind, including inner blocks unless `recurse` is False."""
         return [Node(node) for node in (self.raw.all_nodes() if recurse else self.raw.nodes) if node.kind == kind]
 
     def owningNode(self) -> Node | None:
-        """The node that the block belongs to; None for a graph's own block."""
+        """Return the node that the block belongs to; None for a graph's own block."""
         return None if self.raw.owner is None else Node(self.raw.owner)
 
     def paramNode(self) -> Node:
-        """The node whose results are the block's inputs."""
+        """Return the node whose results are the block's inputs."""
         return Node(self.raw.param)
 
     def returnNode(self) -> Node:
-        """The node whose inputs are the block's outputs."""
+        """Return the node whose inputs are the block's outputs."""
         return Node(self.raw.result)
 
     def addInputToBlock(self) -> Value:
@@ -65,7 +65,7 @@ class Block(Handle, of=ir.Block):
         return self.raw.add_output(value.raw)
 
     def addNode(self, kind: str, inputs: Sequence[Value]) -> Node:
-        """A new node at the end."""
+        """Return a new node at the end."""
         return Node(self.raw.append(self.raw.graph.create(kind, [value.raw for value in inputs])))
 
 
@@ -79,35 +79,35 @@ class Graph(Handle, of=ir.Graph):
         super().__init__(ir.Graph() if raw is None else raw)
 
     def block(self) -> Block:
-        """Its block."""
+        """Return its block."""
         return Block(self.raw.block)
 
     def nodes(self) -> Iterator[Node]:
-        """The nodes of its block."""
+        """Return the nodes of its block."""
         return map(Node, self.raw.nodes)
 
     def inputs(self) -> Iterator[Value]:
-        """Its inputs."""
+        """Return its inputs."""
         return map(Value, list(self.raw.inputs))
 
     def outputs(self) -> Iterator[Value]:
-        """Its outputs."""
+        """Return its outputs."""
         return map(Value, self.raw.outputs)
 
     def param_node(self) -> Node:
-        """The node whose results are its inputs."""
+        """Return the node whose results are its inputs."""
         return Node(self.raw.block.param)
 
     def return_node(self) -> Node:
-        """The node whose inputs are its outputs."""
+        """Return the node whose inputs are its outputs."""
         return Node(self.raw.block.result)
 
     def findNode(self, kind: str, recurse: bool = True) -> Node | None:
-        """The first node of a kind; None if there is none."""
+        """Return the first node of a kind; None if there is none."""
         return self.block().findNode(kind, recurse)
 
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
-        """The nodes of a kind, including inner blocks unless `recurse` is False."""
+        """Return the nodes of a kind, including inner blocks unless `recurse` is False."""
         return self.block().findAllNodes(kind, recurse)
 
     def addInput(self, name: str = "") -> Value:
@@ -144,13 +144,13 @@ class Graph(Handle, of=ir.Graph):
         self.raw.register_output(made.output)
 
     def create(self, kind: str, inputs: Sequence[Value] | int = (), num_outputs: int = 1) -> Node:
-        """A node that is not inserted yet."""
+        """Return a node that is not inserted yet."""
         if isinstance(inputs, int):
             inputs, num_outputs = (), inputs
         return Node(self.raw.create(kind, [value.raw for value in inputs], num_outputs))
 
     def createClone(self, node: Node, value_of: Callable[[Value], Value]) -> Node:
-        """A copy of a node, not inserted yet."""
+        """Return a copy of a node, not inserted yet."""
         return Node(self.raw.clone_node(node.raw, lambda value: value_of(Value(value)).raw))
 
     def insertNode(self, node: Node) -> Node:
@@ -187,7 +187,7 @@ class Graph(Handle, of=ir.Graph):
         return list(map(Value, insert_graph(self.raw.insert_point, body.raw, [value.raw for value in inputs])))
 
     def insertPoint(self) -> Node:
-        """The node before which nodes are inserted."""
+        """Return the node before which nodes are inserted."""
         return Node(self.raw.insert_point)
 
     def setInsertPoint(self, place: Node | Block) -> None:
@@ -195,19 +195,19 @@ class Graph(Handle, of=ir.Graph):
         self.raw.set_insert_point(place.raw)
 
     def insert_point_guard(self, place: Node | Block) -> AbstractContextManager:
-        """A context that sets the insertion point before a node, or at the end of a block."""
+        """Return a context that sets the insertion point before a node, or at the end of a block."""
         if isinstance(place, Block):
             return self.raw.inserting(at_end_of=place.raw)
         return self.raw.inserting(before=place.raw)
 
     def copy(self) -> Graph:
-        """An equal graph."""
+        """Return an equal graph."""
         return Graph(self.raw.copy())
 
     def lint(self) -> None:
-        """RuntimeError if an invariant of the graph is violated."""
+        """Raise RuntimeError if an invariant of the graph is violated."""
         lint(self.raw)
 
     def str(self, print_source_ranges: bool = True) -> str:
-        """The graph as text, with or without source positions."""
+        """Return the graph as text, with or without source positions."""
         return graph_text(self.raw, print_source_ranges)

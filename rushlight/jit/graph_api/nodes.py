@@ -38,57 +38,57 @@ class Node(Handle, of=ir.Node):
     raw: ir.Node
 
     def kind(self) -> str:
-        """Its operation, such as `aten::add`."""
+        """Return its operation, such as `aten::add`."""
         return self.raw.kind
 
     def inputs(self) -> Iterator[Value]:
-        """Its inputs."""
+        """Return its inputs."""
         return map(Value, self.raw.inputs)
 
     def outputs(self) -> Iterator[Value]:
-        """Its outputs."""
+        """Return its outputs."""
         return map(Value, list(self.raw.outputs))
 
     def input(self, index: int = 0) -> Value:
-        """One of its inputs."""
+        """Return one of its inputs."""
         return Value(self.raw.input(index))
 
     def output(self) -> Value:
-        """Its only result."""
+        """Return its only result."""
         return Value(self.raw.output)
 
     inputsAt = input
 
     def outputsAt(self, index: int) -> Value:
-        """One of its results."""
+        """Return one of its results."""
         return Value(self.raw.outputs[index])
 
     def inputsSize(self) -> int:
-        """The number of its inputs."""
+        """Return the number of its inputs."""
         return self.raw.input_count
 
     def outputsSize(self) -> int:
-        """The number of its results."""
+        """Return the number of its results."""
         return len(self.raw.outputs)
 
     def hasMultipleOutputs(self) -> bool:
-        """Whether it has more than one result."""
+        """Return whether it has more than one result."""
         return len(self.raw.outputs) > 1
 
     def hasUses(self) -> bool:
-        """Whether any result is read."""
+        """Return whether any result is read."""
         return self.raw.has_uses
 
     def blocks(self) -> Iterator[Block]:
-        """Its blocks."""
+        """Return its blocks."""
         return map(wrapped, list(self.raw.blocks))
 
     def owningBlock(self) -> Block:
-        """The block that contains it."""
+        """Return the block that contains it."""
         return wrapped(self.raw.block)
 
     def prev(self) -> Node:
-        """The node before it."""
+        """Return the node before it."""
         return Node(self.raw.previous)
 
     def addInput(self, value: Value) -> Value:
@@ -128,19 +128,19 @@ class Node(Handle, of=ir.Node):
         self.raw.replace_all_uses_with(other.raw)
 
     def namedInput(self, name: str) -> Value:
-        """The input for a parameter of its operator's schema. RuntimeError where there is none of the name."""
+        """Return the input for a parameter of its operator's schema. RuntimeError where there is none of the name."""
         operator = operator_of(self.raw)
         if operator is None or name not in operator.schema.positions:
             raise RuntimeError(f"{self.raw.kind} has no input named '{name}'")
         return self.input(operator.schema.positions[name])
 
     def schema(self) -> str:
-        """Its operator's schema as text; "(no schema)" where it is no operator."""
+        """Return its operator's schema as text; "(no schema)" where it is no operator."""
         operator = operator_of(self.raw)
         return "(no schema)" if operator is None else str(operator.schema)
 
     def matches(self, schema: str) -> bool:
-        """Whether it runs the operator of this schema."""
+        """Return whether it runs the operator of this schema."""
         operator = operator_of(self.raw)
         wanted = parse_schema(schema)
         return operator is not None and (operator.schema.name, operator.schema.overload) == (wanted.name, wanted.overload)
@@ -164,19 +164,19 @@ class Node(Handle, of=ir.Node):
         self.raw.move_after(other.raw)
 
     def isBefore(self, other: Node) -> bool:
-        """Whether it comes before another."""
+        """Return whether it comes before another."""
         return self.raw.is_before(other.raw)
 
     def isAfter(self, other: Node) -> bool:
-        """Whether it comes after another."""
+        """Return whether it comes after another."""
         return self.raw.is_after(other.raw)
 
     def isNondeterministic(self) -> bool:
-        """Whether results are random."""
+        """Return whether results are random."""
         return is_nondeterministic(self.raw)
 
     def mustBeNone(self) -> bool:
-        """Whether it is the constant None."""
+        """Return whether it is the constant None."""
         return self.raw.kind == "prim::Constant" and self.raw.output.is_none
 
     def destroy(self) -> None:
@@ -184,19 +184,19 @@ class Node(Handle, of=ir.Node):
         self.raw.destroy()
 
     def sourceRange(self) -> str:
-        """Its source position, with the source around it."""
+        """Return its source position, with the source around it."""
         return self.raw.source_range.highlight()
 
     def scopeName(self) -> str:
-        """The module that was traced when it was recorded."""
+        """Return the module that was traced when it was recorded."""
         return self.raw.scope
 
     def findNode(self, kind: str, recurse: bool = True) -> Node | None:
-        """The first node of a kind in its blocks."""
+        """Return the first node of a kind in its blocks."""
         return next(iter(self.findAllNodes(kind, recurse)), None)
 
     def findAllNodes(self, kind: str, recurse: bool = True) -> list[Node]:
-        """The nodes of a kind in its blocks."""
+        """Return the nodes of a kind in its blocks."""
         return [node for block in self.blocks() for node in block.findAllNodes(kind, recurse)]
 
     def copyMetadata(self, other: Node) -> Node:
@@ -210,15 +210,15 @@ class Node(Handle, of=ir.Node):
         return self
 
     def attributeNames(self) -> list[str]:
-        """The names of its attributes."""
+        """Return the names of its attributes."""
         return list(self.raw.attributes)
 
     def hasAttribute(self, name: str) -> bool:
-        """Whether it has an attribute."""
+        """Return whether it has an attribute."""
         return name in self.raw.attributes
 
     def hasAttributes(self) -> bool:
-        """Whether it has any attribute."""
+        """Return whether it has any attribute."""
         return bool(self.raw.attributes)
 
     def removeAttribute(self, name: str) -> Node:
@@ -227,7 +227,7 @@ class Node(Handle, of=ir.Node):
         return self
 
     def kindOf(self, name: str) -> str:
-        """The kind of an attribute: "i", "f", "s", "t", "g", "ty", a list's ("is"), or "ival" for others."""
+        """Return the kind of an attribute: "i", "f", "s", "t", "g", "ty", a list's ("is"), or "ival" for others."""
         found = unwrapped(_get_attribute(self, name))
         if isinstance(found, list) and found and self.raw.kind != "prim::Constant":
             inner = {_kind_of(each) for each in found}
@@ -235,14 +235,14 @@ class Node(Handle, of=ir.Node):
         return _kind_of(found)
 
     def ival(self, name: str) -> object:
-        """An attribute of any kind."""
+        """Return an attribute of any kind."""
         return _get_attribute(self, name)
 
     i = f = s = t = g = ty = c = fs = ss = ts = gs = tys = ival
     i_ = f_ = s_ = t_ = g_ = ty_ = c_ = fs_ = ss_ = ts_ = gs_ = tys_ = is_ = ival_ = z_ = _set_attribute
 
     def z(self, name: str) -> object:
-        """A tensor attribute."""
+        """Return a tensor attribute."""
         return _get_attribute(self, name)
 
 

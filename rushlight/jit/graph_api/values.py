@@ -27,15 +27,15 @@ class Value(Handle, of=ir.Value):
     raw: ir.Value
 
     def node(self) -> Node:
-        """The node that produces it."""
+        """Return the node that produces it."""
         return wrapped(self.raw.node)
 
     def offset(self) -> int:
-        """Its index among its node's results."""
+        """Return its index among its node's results."""
         return self.raw.offset
 
     def type(self) -> Type:
-        """Its type."""
+        """Return its type."""
         return self.raw.type
 
     def setType(self, kind: Type) -> Value:
@@ -52,7 +52,7 @@ class Value(Handle, of=ir.Value):
         self.setType(TensorType(example.dtype, tuple(example.shape), tuple(example.stride()), False, str(example.device)))
 
     def debugName(self) -> str:
-        """Its name, or its number."""
+        """Return its name, or its number."""
         return self.raw.debug_name
 
     def setDebugName(self, name: str) -> Value:
@@ -61,11 +61,11 @@ class Value(Handle, of=ir.Value):
         return self
 
     def unique(self) -> int:
-        """Its number."""
+        """Return its number."""
         return self.raw.unique
 
     def uses(self) -> list[Use]:
-        """Its uses."""
+        """Return its uses."""
         return [Use(wrapped(user), offset) for user, offset in self.raw.uses]
 
     def replaceAllUsesWith(self, other: Value) -> None:
@@ -82,16 +82,16 @@ class Value(Handle, of=ir.Value):
         return self
 
     def requires_grad(self) -> bool:
-        """Whether its type says that it needs a gradient."""
+        """Return whether its type says that it needs a gradient."""
         return bool(getattr(self.raw.type, "requires_grad", False))
 
     requiresGrad = requires_grad
 
     def isCompleteTensor(self) -> bool:
-        """Whether its type has dtype, sizes, strides and device."""
+        """Return whether its type has dtype, sizes, strides and device."""
         kind = self.raw.type
         return isinstance(kind, TensorType) and None not in (kind.dtype, kind.sizes, kind.strides, kind.device)
 
     def toIValue(self) -> object:
-        """The value of a constant; None for other values."""
+        """Return the value of a constant; None for other values."""
         return self.raw.constant()

@@ -95,7 +95,7 @@ class AttributeParser:
         if tokens.token == "(":
             return tuple(self._sequence(")", list(getattr(kind, "elements", ())) or [None], False))
         if tokens.token == "{":
-            return self._braces(kind)
+            return self._parse_braces(kind)
         if tokens.take("<"):
             tokens.expect_kind("name")
             tokens.expect(">")
@@ -105,14 +105,14 @@ class AttributeParser:
     def _word(self, kind: Type | None) -> object:
         token = self.tokens.token
         if token == "annotate":
-            return self._annotated(kind)
+            return self._parse_annotated_empty(kind)
         if token in _WORDS:
             return _WORDS[self.tokens.advance()]
         if isinstance(kind, EnumType) or (isinstance(kind, ClassType) and kind.name in token):
             return NamedObject(self.tokens.advance())
         return self.type()
 
-    def _annotated(self, kind: Type | None) -> object:
+    def _parse_annotated_empty(self, kind: Type | None) -> object:
         """Parse `annotate(List[int], [])`: an empty list or dict with its element type."""
         found = _ANNOTATED.match(self.tokens.text, self.tokens._next)
         if found is None:
@@ -142,8 +142,8 @@ class AttributeParser:
                 break
         return found
 
-    def _braces(self, kind: Type | None) -> object:
-        """`{3}` is a tensor of one element, anything else a dict."""
+    def _parse_braces(self, kind: Type | None) -> object:
+        """Parse what stands in braces: `{3}` is a tensor of one element, anything else a dict."""
         found: dict = {}
         self.tokens.expect("{")
         while not self.tokens.take("}"):
@@ -157,7 +157,7 @@ class AttributeParser:
 
 
 def unquoted(text: str) -> str:
-    """The string inside quotes, with escapes for UTF-8 bytes."""
+    """Return the string inside quotes, with escapes for UTF-8 bytes."""
     data = bytearray()
     position = 1
     while position < len(text) - 1:
@@ -166,12 +166,12 @@ def unquoted(text: str) -> str:
             data += text[position].encode("utf-8", errors="surrogateescape")
             position += 1
             continue
-        data += _escaped(matched[1])
+        data += _decode_escape(matched[1])
         position = matched.end()
     return data.decode("utf-8", errors="surrogateescape")
 
 
-def _escaped(code: str) -> bytes:
+def _decode_escape(code: str) -> bytes:
     if code[0] in "01234567":
         return bytes((int(code, 8) & 255,))
     if code[0] == "x" and len(code) == 3:
@@ -180,7 +180,7 @@ def _escaped(code: str) -> bytes:
 
 
 def _zeros(kind: Type | None) -> Tensor:
-    """The stand-in for a tensor whose elements are not shown."""
+    """Return the stand-in for a tensor whose elements are not shown."""
     dtype = kind.dtype if isinstance(kind, TensorType) else None
     if isinstance(kind, TensorType) and kind.sizes is not None and None not in kind.sizes and math.prod(kind.sizes) != 1:
         return find_packet("aten::zeros")(kind.sizes, dtype=dtype)

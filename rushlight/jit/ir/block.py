@@ -49,17 +49,17 @@ class Block:
 
     @property
     def inputs(self) -> list[Value]:
-        """Its inputs."""
+        """Return its inputs."""
         return self.param.outputs
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """Its outputs."""
+        """Return its outputs."""
         return self.result.inputs
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """Its nodes in order. The current one may be destroyed or moved during iteration."""
+        """Yield its nodes in order. The current one may be destroyed or moved during iteration."""
         node = self.param.next
         while node is not self.result:
             following = node.next
@@ -68,7 +68,7 @@ class Block:
 
     @property
     def reversed_nodes(self) -> Iterator[Node]:
-        """Its nodes, last first. The current one may be destroyed during iteration."""
+        """Yield its nodes, last first. The current one may be destroyed during iteration."""
         node = self.result.previous
         while node is not self.param:
             preceding = node.previous
@@ -119,7 +119,7 @@ class Block:
         return node.insert_after(self.param)
 
     def all_nodes(self) -> Iterator[Node]:
-        """Its nodes and those of inner blocks, outer ones first."""
+        """Yield its nodes and those of inner blocks, outer ones first."""
         for node in self.nodes:
             yield node
             for block in node.blocks:

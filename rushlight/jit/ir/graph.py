@@ -58,7 +58,7 @@ class Graph:
         return printer.graph_text(self)
 
     def next_unique(self) -> int:
-        """An unused number for a value."""
+        """Return an unused number for a value."""
         number = next(self._unique)
         while self.names.is_taken(str(number)):
             number = next(self._unique)
@@ -73,29 +73,29 @@ class Graph:
 
     @property
     def inputs(self) -> list[Value]:
-        """Its inputs."""
+        """Return its inputs."""
         return self.block.inputs
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """Its outputs."""
+        """Return its outputs."""
         return self.block.outputs
 
     @property
     def nodes(self) -> Iterator[Node]:
-        """The nodes of its block, in order."""
+        """Return the nodes of its block, in order."""
         return self.block.nodes
 
     def all_nodes(self) -> Iterator[Node]:
-        """All nodes, including inner blocks."""
+        """Return all nodes, including inner blocks."""
         return self.block.all_nodes()
 
     def find_all_nodes(self, kind: str) -> list[Node]:
-        """All nodes of a kind."""
+        """Return all nodes of a kind."""
         return [node for node in self.all_nodes() if node.kind == kind]
 
     def find_node(self, kind: str) -> Node | None:
-        """The first node of a kind."""
+        """Return the first node of a kind."""
         return next((node for node in self.all_nodes() if node.kind == kind), None)
 
     def add_input(self, name: str | None = None, kind: Type = TENSOR) -> Value:
@@ -109,11 +109,11 @@ class Graph:
     # Making nodes
 
     def new_block(self, owner: Node) -> Block:
-        """An empty block of a node."""
+        """Return an empty block of a node."""
         return Block(self, owner)
 
     def create(self, kind: str, inputs: Iterable[Value] = (), output_count: int = 1) -> Node:
-        """A node that is not inserted yet."""
+        """Return a node that is not inserted yet."""
         return Node(self, kind, inputs, output_count)
 
     def insert_node(self, node: Node) -> Node:
@@ -121,11 +121,11 @@ class Graph:
         return node.insert_before(self._insert_before)
 
     def insert(self, kind: str, inputs: Iterable[Value] = (), output_count: int = 1) -> Node:
-        """A new node at the insertion point."""
+        """Return a new node at the insertion point."""
         return self.insert_node(self.create(kind, inputs, output_count))
 
     def clone_node(self, node: Node, value_of: Callable[[Value], Value]) -> Node:
-        """A copy, not inserted yet, of a node of any graph, with its blocks; `value_of` maps its inputs."""
+        """Return a copy, not inserted yet, of a node of any graph, with its blocks; `value_of` maps its inputs."""
         copy = Node(self, node.kind, map(value_of, node.inputs), 0)
         copy.source_range = node.source_range
         copy.scope = node.scope
@@ -137,19 +137,19 @@ class Graph:
         return copy
 
     def copy(self) -> Graph:
-        """An equal graph."""
+        """Return an equal graph."""
         made = Graph()
         made.block.clone_from(self.block, _no_outside)
         return made
 
     @property
     def insert_point(self) -> Node:
-        """The node before which nodes are inserted."""
+        """Return the node before which nodes are inserted."""
         return self._insert_before
 
     @contextmanager
     def inserting(self, before: Node | None = None, at_end_of: Block | None = None, at_start_of: Block | None = None):
-        """A context that inserts nodes before a node, or at the end or start of a block."""
+        """Return a context manager that inserts nodes before a node, or at the end or start of a block."""
         saved = self._insert_before
         if at_end_of is not None:
             before = at_end_of.result
@@ -167,7 +167,7 @@ class Graph:
 
     @contextmanager
     def source(self, where: SourceRange):
-        """A context that sets the source range of new nodes."""
+        """Return a context manager that sets the source range of new nodes."""
         saved = self.current_range
         self.current_range = where
         try:

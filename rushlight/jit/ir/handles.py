@@ -36,11 +36,11 @@ class Handle:
 
 
 def unwrapped(item: object) -> object:
-    """The object behind a handle; anything else as it is."""
+    """Return the object behind a handle; anything else as it is."""
     return item.raw if isinstance(item, Handle) else item
 
 
 def wrapped(raw: object) -> object:
-    """The handle of an object of the IR; anything else as it is."""
+    """Return the handle of an object of the IR; anything else as it is."""
     kind = _HANDLES.get(type(raw))
     return raw if kind is None else kind(raw)

@@ -7,7 +7,7 @@ from rushlight.jit.ir.handles import unwrapped
 
 
 def lint(graph: Graph) -> None:
-    """RuntimeError, naming the node, where a value is used before its definition, uses or positions are inconsistent, two
+    """Raise RuntimeError, naming the node, where a value is used before its definition, uses or positions are inconsistent, two
     values have one name, or blocks and held graphs don't match."""
     graph = unwrapped(graph)
     if graph.block.owner is not None:
@@ -99,7 +99,7 @@ def _lint_held(node: Node, held: Graph) -> None:
 
 
 def _lint_names(graph: Graph) -> None:
-    """Names must be unique: two values of one name would print alike."""
+    """Check that names are unique: two values of one name would print alike."""
     seen: dict[str, Value] = {}
     pending = [graph.block]
     while pending:

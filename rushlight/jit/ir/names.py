@@ -13,7 +13,8 @@ _NAME = re.compile(r"[A-Za-z_0-9.]+\Z")
 
 
 def is_meaningful(name: str) -> bool:
-    """Whether a variable's name is worth keeping: not `_`, not the `_0` of printed code, and not one of the compiler's own."""
+    """Return whether a variable's name is worth keeping: not `_`, not the `_0` of printed code, and not one of the compiler's
+    own."""
     return not name.startswith("$") and not (name[:1] == "_" and (name[1:].isdigit() or name == "_"))
 
 
@@ -25,7 +26,7 @@ class ValueNames:
         self._suffixes: dict[str, int] = {}
 
     def is_taken(self, name: str) -> bool:
-        """Whether a value has this name."""
+        """Return whether a value has this name."""
         return name in self._taken
 
     def claim(self, value: Value, name: str) -> str:

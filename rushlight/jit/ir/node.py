@@ -41,12 +41,12 @@ class Value:
 
     @property
     def has_debug_name(self) -> bool:
-        """Whether it has a name other than its number."""
+        """Return whether it has a name other than its number."""
         return self._name is not None
 
     @property
     def debug_name(self) -> str:
-        """Its name, or else its number."""
+        """Return its name, or else its number."""
         return self._name if self._name is not None else str(self.unique)
 
     @debug_name.setter
@@ -84,17 +84,17 @@ class Value:
                 user.replace_input(offset, other)
 
     def constant(self, default: object = None) -> object:
-        """The value of a prim::Constant; `default` for any other value."""
+        """Return the value of a prim::Constant; `default` for any other value."""
         return self.node.attributes.get("value") if self.node.kind == "prim::Constant" else default
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is the result of a prim::Constant."""
+        """Return whether it is the result of a prim::Constant."""
         return self.node.kind == "prim::Constant"
 
     @property
     def is_none(self) -> bool:
-        """Whether it is the constant None."""
+        """Return whether it is the constant None."""
         return self.is_constant and self.node.attributes.get("value") is None
 
     def __repr__(self) -> str:
@@ -145,16 +145,16 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """Its inputs."""
+        """Return its inputs."""
         return tuple(self._inputs)
 
     def input(self, index: int = 0) -> Value:
-        """One of its inputs."""
+        """Return one of its inputs."""
         return self._inputs[index]
 
     @property
     def input_count(self) -> int:
-        """The number of its inputs."""
+        """Return the number of its inputs."""
         return len(self._inputs)
 
     def add_input(self, value: Value) -> Value:
@@ -202,7 +202,7 @@ class Node:
 
     @property
     def output(self) -> Value:
-        """Its only result. ValueError if it does not have exactly one."""
+        """Return its only result. ValueError if it does not have exactly one."""
         if len(self.outputs) != 1:
             raise ValueError(f"{self.kind} has {len(self.outputs)} outputs, not one")
         return self.outputs[0]
@@ -240,7 +240,7 @@ class Node:
 
     @property
     def has_uses(self) -> bool:
-        """Whether any result is read."""
+        """Return whether any result is read."""
         return any(value.uses for value in self.outputs)
 
     def replace_all_uses_with(self, other: Node) -> None:
@@ -259,7 +259,7 @@ class Node:
         return self
 
     def add_block(self) -> Block:
-        """A new, empty block inside."""
+        """Return a new, empty block inside."""
         block = self.graph.new_block(self)
         self.blocks.append(block)
         return block
@@ -300,7 +300,9 @@ class Node:
         self.block = self.previous = self.next = None
 
     def is_before(self, other: Node) -> bool:
-        """Whether it comes before another node; nodes in different blocks compare by their ancestors in a common block."""
+        """Return whether it comes before another node; nodes in different blocks compare by their ancestors in a common
+        block.
+        """
         if self is other:
             return False
         own, theirs = list(self._enclosing()), list(other._enclosing())
@@ -314,7 +316,7 @@ class Node:
         raise ValueError("the nodes are of different graphs")
 
     def is_after(self, other: Node) -> bool:
-        """Whether it comes after another."""
+        """Return whether it comes after another."""
         return self is not other and not self.is_before(other)
 
     def _enclosing(self) -> Iterator[Node]:
@@ -325,7 +327,7 @@ class Node:
 
     @property
     def position(self) -> int:
-        """Its position in its block."""
+        """Return its position in its block."""
         self.block.ensure_order()
         return self._position
 

@@ -58,7 +58,7 @@ class _Parser:
         self.pending: dict[str, Node] = {}
 
     def _without_places(self, text: str) -> str:
-        """The text with the scope and source of each node blanked out; they are stored by line."""
+        """Return the text with the scope and source of each node blanked out; they are stored by line."""
         self.line_starts = [0, *(found.end() for found in re.finditer("\n", text))]
 
         def blanked(found: re.Match) -> str:
@@ -77,16 +77,16 @@ class _Parser:
         """Parse the graph, with the graphs that its nodes hold."""
         graph = self._graph()
         while self.tokens.take("with"):
-            self._held_graph()
+            self._parse_subgraph()
         if self.tokens.token:
             raise self.tokens.error("expected the end of the graph")
         if self.pending:
             raise self.tokens.error(f"expected 'with {next(iter(self.pending))} = graph(...)'")
         return graph
 
-    def _held_graph(self) -> None:
-        """`with prim::FusionGroup_0 = graph(...)`, for the node that refers to it. Nested ones follow their holder's, and
-        number their values separately."""
+    def _parse_subgraph(self) -> None:
+        """Parse `with prim::FusionGroup_0 = graph(...)` and attach the graph to the node that refers to it. Graphs nested in it
+        follow directly, and number their values separately."""
         name = self.tokens.expect_kind("name")
         self.tokens.expect("=")
         node = self.pending.pop(name, None)
@@ -95,7 +95,7 @@ class _Parser:
         outer, self.pending = self.pending, {}
         node.set("Subgraph", self._graph())
         while self.pending and self.tokens.take("with"):
-            self._held_graph()
+            self._parse_subgraph()
         self.pending = outer
 
     def _graph(self) -> Graph:
@@ -120,13 +120,13 @@ class _Parser:
     def _inputs(self, block: Block) -> None:
         self.tokens.expect("(")
         while not self.tokens.take(")"):
-            name, kind = self._typed()
+            name, kind = self._parse_typed_value()
             self._name(block.add_input(kind=kind), name)
             if not self.tokens.take(","):
                 self.tokens.expect(")")
                 break
 
-    def _typed(self) -> tuple[str, Type]:
+    def _parse_typed_value(self) -> tuple[str, Type]:
         name = self.tokens.expect_kind("value")[1:]
         return name, self.attributes.type() if self.tokens.take(":") else TENSOR
 
@@ -169,7 +169,7 @@ class _Parser:
         line = self._line(self.tokens._next - len(self.tokens.token))
         results = []
         while self.tokens.kind == "value":
-            results.append(self._typed())
+            results.append(self._parse_typed_value())
             self.tokens.take(",")
         if results or self.tokens.token == "=":  # a few nodes without results omit it
             self.tokens.expect("=")

@@ -34,9 +34,9 @@ class FunctionLike(Protocol):
 
 
 def graph_text(graph: Graph, show_ranges: bool = True) -> str:
-    """A graph as text; the graphs that its nodes hold follow it."""
+    """Return a graph as text; the graphs that its nodes hold follow it."""
     printer = _Printer(show_ranges)
-    parameters = ",\n      ".join(_typed(value) for value in graph.inputs)
+    parameters = ",\n      ".join(_print_typed(value) for value in graph.inputs)
     lines = [f"graph({parameters}):"]
     printer.block(graph.block, 1, lines)
     lines.append(f"  return ({_names(graph.outputs)})")
@@ -46,13 +46,13 @@ def graph_text(graph: Graph, show_ranges: bool = True) -> str:
 
 
 def node_text(node: Node) -> str:
-    """A node with its blocks as text, without a line end."""
+    """Return a node with its blocks as text, without a line end."""
     lines: list[str] = []
     _Printer(True).node(node, 0, lines)
     return "\n".join(lines)
 
 
-def _typed(value: Value) -> str:
+def _print_typed(value: Value) -> str:
     return f"%{value.debug_name} : {value.type.ir_text}"
 
 
@@ -68,23 +68,23 @@ class _Printer:
         self.subgraphs: list[tuple[str, Graph]] = []
 
     def block(self, block: Block, level: int, lines: list[str]) -> None:
-        """The nodes of a block."""
+        """Print the nodes of a block."""
         for node in block.nodes:
             self.node(node, level, lines)
 
     def node(self, node: Node, level: int, lines: list[str]) -> None:
-        """One node and its blocks."""
-        results = ", ".join(map(_typed, node.outputs))
+        """Print one node and its blocks."""
+        results = ", ".join(map(_print_typed, node.outputs))
         place = str(node.source_range) if self.show_ranges else ""
         scope = f", scope: {node.scope}" if node.scope and self.show_ranges else ""
         lines.append(f"{'  ' * level}{results} = {self.call(node)}{scope}" + (f" # {place}" if place else ""))
         for index, block in enumerate(node.blocks):
-            lines.append(f"{'  ' * (level + 1)}block{index}({', '.join(map(_typed, block.inputs))}):")
+            lines.append(f"{'  ' * (level + 1)}block{index}({', '.join(map(_print_typed, block.inputs))}):")
             self.block(block, level + 2, lines)
             lines.append(f"{'  ' * (level + 2)}-> ({_names(block.outputs)})")
 
     def call(self, node: Node) -> str:
-        """The right side of the equals sign."""
+        """Return the right side of the equals sign."""
         kind = node.kind
         if kind == "prim::PythonOp":
             return f"^{node['name']}[]()({_names(node.inputs)})"
@@ -100,7 +100,7 @@ class _Printer:
         return kind + (f"[{', '.join(shown)}]" if shown else "") + f"({_names(node.inputs)})"
 
     def attribute(self, node: Node, name: str, value: object) -> str:
-        """One attribute. An empty list is annotated with its type, which it does not show otherwise."""
+        """Return one attribute. An empty list is annotated with its type, which it does not show otherwise."""
         if isinstance(value, FunctionLike):
             return f"name={quoted(value.name.rpartition('.')[2])}"
         if node.kind != "prim::Constant":
@@ -113,7 +113,7 @@ class _Printer:
 
 
 def _tensor_text(value: Tensor) -> str:
-    """A small tensor with its elements, as `{3}` or ` 1  2 [ CPUFloatType{2} ]`; `<Tensor>` for others."""
+    """Return a small tensor with its elements, as `{3}` or ` 1  2 [ CPUFloatType{2} ]`; `<Tensor>` for others."""
     count = value.numel()
     if value.device.type != "cpu" or value.is_complex() or not 0 < count <= _SHOWN_ELEMENTS:
         return "<Tensor>"
@@ -125,7 +125,9 @@ def _tensor_text(value: Tensor) -> str:
 
 
 def _elements(numbers: list) -> str:
-    """Numbers in columns: integers as such, else with four decimals, or in exponent form where magnitudes differ greatly."""
+    """Return numbers in columns: integers as such, else with four decimals, or in exponent form where magnitudes differ
+    greatly.
+    """
     finite = [abs(number) for number in numbers if math.isfinite(number)]
     if all(number == int(number) for number in finite) and max(finite, default=0) < 1e6:
         texts = [f"{number:.0f}" if math.isfinite(number) else str(number) for number in map(float, numbers)]
@@ -137,7 +139,7 @@ def _elements(numbers: list) -> str:
 
 
 def _digits(number: float) -> int:
-    """The number of digits before the point; -1 for 0.01."""
+    """Return the number of digits before the point; -1 for 0.01."""
     return 1 if number == 0 else math.floor(math.log10(number)) + 1
 
 
@@ -146,7 +148,7 @@ def _columns(texts: list[str], width: int) -> str:
 
 
 def constant_text(value: object, kind: Type | None = None, is_element: bool = False) -> str:
-    """A constant as text in attributes; a member of an enumeration with its full name if its type is given."""
+    """Return a constant as text in attributes; a member of an enumeration with its full name if its type is given."""
     if isinstance(value, bool):
         return str(value if is_element else int(value))
     if isinstance(value, Enum):
@@ -182,7 +184,7 @@ def _element_texts(values: list | tuple, kind: Type | None) -> list[str]:
 
 
 def float_text(value: float) -> str:
-    """A float with 17 significant digits, `1.` for a whole number."""
+    """Return a float with 17 significant digits, `1.` for a whole number."""
     if not math.isfinite(value):
         return str(value)
     text = f"{value:.17g}"
@@ -190,7 +192,7 @@ def float_text(value: float) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string in double quotes, with everything but printable ASCII escaped."""
+    """Return a string in double quotes, with everything but printable ASCII escaped."""
     out = []
     for byte in text.encode("utf-8", errors="surrogateescape"):
         char = chr(byte)

@@ -58,12 +58,12 @@ BUILTINS: dict[Callable, str] = {
 
 
 def has_constants(kind: type) -> bool:
-    """Whether the numbers, strings and tuples of a module are constants, as for the library's own classes."""
+    """Return whether the numbers, strings and tuples of a module are constants, as for the library's own classes."""
     return own_module(kind).startswith("rushlight.nn.modules.")
 
 
 def script_methods(kind: type) -> dict[str, Callable]:
-    """The scripted methods of a class, except those that the user's class overrides."""
+    """Return the scripted methods of a class, except those that the user's class overrides."""
     found: dict[str, Callable] = {}
     for each in reversed(kind.__mro__):
         for name in list(found):

@@ -12,7 +12,7 @@ from rushlight.nn.modules import transformer
 
 
 def float_mask(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
-    """A bool mask (True forbids) as a mask of 0 and -inf."""
+    """Return a bool mask (True forbids) as a mask of 0 and -inf."""
     if mask is None:
         return None
     if mask.is_floating_point():
@@ -21,19 +21,19 @@ def float_mask(mask: Optional[Tensor], like: Tensor) -> Optional[Tensor]:
 
 
 def widened(mask: Optional[Tensor]) -> Optional[Tensor]:
-    """A mask extended by one key that it allows."""
+    """Return a mask extended by one key that it allows."""
     if mask is None:
         return None
     return aten.constant_pad_nd(mask, [0, 1], 0)
 
 
 def heads(x: Tensor, count: int) -> Tensor:
-    """(tokens, batch, features) to (batch, heads, tokens, features of a head)."""
+    """Reshape (tokens, batch, features) to (batch, heads, tokens, features of a head)."""
     return x.view(x.size(0), x.size(1), count, x.size(2) // count).permute([1, 2, 0, 3])
 
 
 def given_heads(x: Tensor, batch: int) -> Tensor:
-    """(batch * heads, tokens, features of a head) to (batch, heads, tokens, features of a head)."""
+    """Reshape (batch * heads, tokens, features of a head) to (batch, heads, tokens, features of a head)."""
     return x.view(batch, x.size(0) // batch, x.size(1), x.size(2))
 
 
@@ -128,7 +128,7 @@ def multi_head_attention_forward(
 
 
 def is_causal_mask(mask: Optional[Tensor], is_causal: Optional[bool]) -> bool:
-    """The hint if it is given, otherwise whether the mask is the causal mask of its size."""
+    """Return the hint if it is given, otherwise whether the mask is the causal mask of its size."""
     if is_causal is not None:
         return is_causal
     if mask is None:

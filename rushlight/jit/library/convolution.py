@@ -80,7 +80,7 @@ def fold(
 
 
 def both_sides(padding: List[int]) -> List[int]:
-    """A convolution's padding in the form of `pad`, last dimension first."""
+    """Return a convolution's padding in the form of `pad`, last dimension first."""
     sides: List[int] = []
     for index in range(len(padding)):
         amount = padding[len(padding) - 1 - index]
@@ -90,7 +90,7 @@ def both_sides(padding: List[int]) -> List[int]:
 
 
 def same_sides(kernel_size: List[int], dilation: List[int]) -> List[int]:
-    """The padding that keeps sizes, in the form of `pad`."""
+    """Return the padding that keeps sizes, in the form of `pad`."""
     sides: List[int] = []
     for index in range(len(kernel_size)):
         last = len(kernel_size) - 1 - index
@@ -104,7 +104,7 @@ def missing_padding(
     sizes: List[int], output_size: List[int], stride: List[int], padding: List[int], kernel_size: List[int],
     dilation: List[int],
 ) -> List[int]:
-    """The output padding of a transposed convolution that gives `output_size`. ValueError if there is none."""
+    """Return the output padding of a transposed convolution that gives `output_size`. ValueError if there is none."""
     count = len(kernel_size)
     if len(output_size) == len(sizes):
         output_size = output_size[-count:]

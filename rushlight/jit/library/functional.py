@@ -16,7 +16,7 @@ from rushlight.ops import distinct, functional_linalg
 
 
 def product(numbers: List[int]) -> int:
-    """`math.prod` of a list of ints."""
+    """Return `math.prod` of a list of ints."""
     total = 1
     for number in numbers:
         total *= number
@@ -24,7 +24,7 @@ def product(numbers: List[int]) -> int:
 
 
 def reduction_code(reduction: str) -> int:
-    """ATen's number of a reduction's name."""
+    """Return ATen's number for the name of a reduction."""
     if reduction == "none":
         return 0
     if reduction == "mean":
@@ -35,7 +35,7 @@ def reduction_code(reduction: str) -> int:
 
 
 def reduction_name(size_average: Optional[bool], reduce: Optional[bool], reduction: str) -> str:
-    """The reduction, or the one that the deprecated flags stand for, if given."""
+    """Return the reduction, or the one that the deprecated flags stand for, if given."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is not None and not reduce:
@@ -181,7 +181,7 @@ def softmin(input: Tensor, dim: Optional[int] = None, _stacklevel: int = 3, dtyp
 
 
 def implied_dim(dim: Optional[int], input: Tensor) -> int:
-    """The dimension that is used if none is given."""
+    """Return the dimension that is used if none is given."""
     if dim is not None:
         return dim
     return 0 if input.dim() in [0, 1, 3] else 1

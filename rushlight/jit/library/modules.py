@@ -13,7 +13,7 @@ from rushlight.nn.modules import attention, batchnorm, container, conv, pooling,
 
 
 def conv_padded(self, input: Tensor) -> Tensor:
-    """The padded input, for the padding modes that the operator lacks."""
+    """Return the padded input, for the padding modes that the operator lacks."""
     if isinstance(self.padding, str):
         if self.padding == "valid":
             return input
@@ -41,7 +41,7 @@ def conv3d_apply(self, input: Tensor, weight: Tensor, bias: Optional[Tensor]) ->
 
 
 def transposed_extra(self, input: Tensor, output_size: Optional[List[int]]) -> List[int]:
-    """The output padding."""
+    """Return the output padding."""
     if output_size is None:
         extra: List[int] = self.output_padding
         return extra

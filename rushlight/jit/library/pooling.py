@@ -11,7 +11,7 @@ from rushlight.nn.functional.common import aten
 
 
 def steps(stride: Optional[List[int]]) -> List[int]:
-    """A stride in the operators' form: an empty list means the kernel's size."""
+    """Return a stride in the operators' form: an empty list means the kernel's size."""
     if stride is None:
         empty: List[int] = []
         return empty
@@ -90,7 +90,7 @@ def avg_pool3d(
 
 
 def norm_of_mean(mean: Tensor, count: int, norm_type: float) -> Tensor:
-    """The norm of windows, from the mean of their powers."""
+    """Return the norm of windows, from the mean of their powers."""
     return (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)
 
 
@@ -118,7 +118,7 @@ def lp_pool3d(
 
 
 def full_size(output_size: List[Optional[int]], sizes: List[int]) -> List[int]:
-    """`output_size` with None replaced by the input's size."""
+    """Return `output_size` with None replaced by the input's size."""
     if len(sizes) <= len(output_size):
         raise ValueError("Input dimension should be at least {}, got {}".format(len(output_size) + 1, len(sizes)))
     full: List[int] = []
@@ -177,7 +177,7 @@ def unpooled(
     input: Tensor, indices: Tensor, kernel_size: List[int], stride: List[int], padding: List[int],
     output_size: Optional[List[int]],
 ) -> Tensor:
-    """Maxima scattered back to their indices, zero elsewhere."""
+    """Return maxima scattered back to their indices, zero elsewhere."""
     count = len(kernel_size)
     lead = input.size()[: input.dim() - count]
     sizes: List[int] = []

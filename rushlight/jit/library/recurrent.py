@@ -11,14 +11,14 @@ from rushlight.nn.utils.rnn import PackedSequence
 
 
 def zeros(self, input: Tensor, size: int) -> Tensor:
-    """An initial state for (time, batch, features) or (batch, time, features)."""
+    """Return an initial state for (time, batch, features) or (batch, time, features)."""
     directions = 2 if self.bidirectional else 1
     batch = input.size(0) if self.batch_first else input.size(1)
     return input.new_zeros([self.num_layers * directions, batch, size])
 
 
 def check_sequence(self, input: Tensor) -> None:
-    """RuntimeError unless the features fit."""
+    """Raise RuntimeError unless the features fit."""
     if input.dim() != 2 and input.dim() != 3:
         raise ValueError("Expected input to be 2D or 3D, got {}D instead".format(input.dim()))
     if input.size(-1) != self.input_size:
@@ -28,13 +28,13 @@ def check_sequence(self, input: Tensor) -> None:
 
 
 def zeros_for_packed(self, packed: PackedSequence, size: int) -> Tensor:
-    """An initial state for a packed batch."""
+    """Return an initial state for a packed batch."""
     directions = 2 if self.bidirectional else 1
     return packed.data.new_zeros([self.num_layers * directions, int(packed.batch_sizes[0]), size])
 
 
 def reordered(self, state: Tensor, order: Optional[Tensor]) -> Tensor:
-    """A state with its sequences reordered."""
+    """Return a state with its sequences reordered."""
     if order is None:
         return state
     return state.index_select(1, order)
@@ -137,7 +137,7 @@ def lstm_forward(
 
 
 def check_dims(self, value: Tensor, what: str) -> None:
-    """ValueError unless a value has one dimension or two."""
+    """Raise ValueError unless a value has one dimension or two."""
     if value.dim() != 1 and value.dim() != 2:
         raise ValueError("Expected {} to be 1D or 2D, got {}D instead".format(what, value.dim()))
 

@@ -17,7 +17,7 @@ def resized(
     input: Tensor, size: Optional[List[int]], scale_factor: Optional[List[float]], mode: str, align_corners: Optional[bool],
     recompute_scale_factor: Optional[bool], antialias: bool,
 ) -> Tensor:
-    """`interpolate` with lists."""
+    """Return `interpolate` with lists."""
     dims = input.dim() - 2
     corners = False if align_corners is None else align_corners
     sizes: List[int] = []
@@ -73,7 +73,7 @@ def resized(
 
 
 def list_of_optional(values: List[int]) -> List[Optional[int]]:
-    """The same numbers in a list of Optional."""
+    """Return the same numbers in a list of Optional."""
     found: List[Optional[int]] = []
     for value in values:
         found.append(value)

@@ -50,7 +50,7 @@ _IN_PLACE = ("t_()", "squeeze_()", "squeeze_.dim(int dim)", "squeeze_.dims(int[]
 
 
 def _with_format(method: Callable) -> Callable:
-    """A method whose last argument is a memory format, given as a number."""
+    """Return a method whose last argument is a memory format, given as a number."""
 
     def call(*args: object) -> Tensor:
         *rest, form = args
@@ -97,7 +97,7 @@ def _register_padding() -> None:
 
 def _embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, by_frequency: bool, mode: int, sparse: bool,
                    weights: Tensor | None, last: bool, padding_idx: int | None = None) -> tuple[Tensor, ...]:  # fmt: skip
-    """The sums, means or maxima of bags; the other three results are for the derivative, and empty here."""
+    """Return the sums, means or maxima of bags; the other three results are for the derivative, and empty here."""
     made = functional.embedding_bag(indices, weight, offsets, None, 2.0, by_frequency, ("sum", "mean", "max")[mode], sparse,
                                     weights, last, padding_idx)  # fmt: skip
     nothing = tensor([], dtype=indices.dtype)
@@ -112,10 +112,10 @@ def _register_embeddings() -> None:
     declare_operator(f"aten::embedding_bag.padding_idx({shared}, int mode, bool sparse, Tensor? per_sample_weights, "
                       f"bool include_last_offset, int? padding_idx) -> {result}", _embedding_bag)  # fmt: skip
     declare_operator("aten::_no_grad_embedding_renorm_(Tensor weight, Tensor input, float max_norm, float norm_type)"
-                      " -> Tensor", _renormalised)  # fmt: skip
+                      " -> Tensor", _renormalize_rows)  # fmt: skip
 
 
-def _renormalised(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Scale the used rows down to `max_norm`, in place."""
     rows = indices.reshape(-1).unique()
     data = weight.detach()
@@ -127,7 +127,7 @@ def _renormalised(weight: Tensor, indices: Tensor, max_norm: float, norm_type: f
 
 def _range(start: float, end: float, step: float = 1, kind: int | None = None, form: object = None, place: device | None = None,
            pinned: object = None) -> Tensor:  # fmt: skip
-    """The old `range`, which includes the end."""
+    """Return the old `range`, which includes the end."""
     chosen = None if kind is None else dtype_of_number(kind)
     made = aten.arange(start, end + (step if step * (int((end - start) / step)) == end - start else 0), step, dtype=chosen)
     return made if kind is not None else made.float()
@@ -142,7 +142,7 @@ def _register_ranges() -> None:
 
 
 def _register_single_operators() -> None:
-    """Operators that belong to none of the other groups."""
+    """Register the operators that belong to none of the other groups."""
     declare_operator("aten::_reshape_from_tensor(Tensor self, Tensor shape) -> Tensor",
                       lambda self, shape: self.reshape(shape.tolist()))  # fmt: skip
     declare_operator("aten::nonzero_numpy(Tensor self) -> Tensor[]", lambda self: list(self.nonzero(as_tuple=True)))
@@ -153,13 +153,14 @@ def _register_single_operators() -> None:
 
 def _stft(self: Tensor, n_fft: int, hop: int | None, length: int | None, window: Tensor | None, normalized: bool,
           onesided: bool | None, as_complex: bool | None, align: bool | None) -> Tensor:  # fmt: skip
-    """Without centring. Unless complex results are requested, real and imaginary parts are the last dimension."""
+    """Compute `stft` without centring. Unless complex results are requested, real and imaginary parts are the last dimension.
+    """
     made = self.stft(n_fft, hop, length, window, center=False, normalized=normalized, onesided=onesided, return_complex=True)
     return made if as_complex else aten.view_as_real(made)
 
 
 def _register_indexing() -> None:
-    """Indexing with lists that contain no None."""
+    """Register indexing with lists that contain no None."""
     register = declare_operator
     register("aten::index.Tensor_hacked_twin(Tensor self, Tensor[] indices) -> Tensor", aten.index.Tensor)
     register("aten::index_put.hacked_twin(Tensor self, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor",
@@ -191,14 +192,14 @@ def _register_arithmetic() -> None:
     register("aten::fmod(Scalar a, Scalar b) -> float", lambda a, b: float(abs(a) % abs(b)) * (-1 if a < 0 else 1))
     register("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", lambda self, other: self << other)
     register("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", lambda self, other: self >> other)
-    register("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType", _promoted)
+    register("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType", _promote_types)
     for overload, arguments in (("Scalar", "Tensor tensor, Scalar other"), ("Scalar_Tensor", "Scalar scalar, Tensor tensor"),
                                 ("Scalar_Scalar", "Scalar scalar1, Scalar scalar2")):  # fmt: skip
         register(f"aten::result_type.{overload}({arguments}) -> ScalarType",
                  lambda a, b: dtype_number(result_type(a, b)))  # fmt: skip
 
 
-def _promoted(first: int, second: int) -> int:
+def _promote_types(first: int, second: int) -> int:
     found: dtype = promote_types(dtype_of_number(first), dtype_of_number(second))
     return dtype_number(found)
 

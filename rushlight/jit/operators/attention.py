@@ -18,7 +18,7 @@ _SOURCE, _PADDING = 0, 1
 
 
 def _additive(mask: Tensor, kind: int | None, scores: Tensor) -> Tensor:
-    """A mask that is True where forbidden, as an additive mask for scores of shape (batch, heads, target, source)."""
+    """Return a mask that is True where forbidden, as an additive mask for scores of shape (batch, heads, target, source)."""
     if mask.dtype.is_floating_point:
         added = mask
     else:
@@ -33,7 +33,7 @@ def native_attention(
     proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
     average: bool = True, mask_type: int | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Self- or cross-attention of (batch, length, embed_dim) with packed projections, and its weights."""
+    """Return self- or cross-attention of (batch, length, embed_dim) with packed projections, and the attention weights."""
     weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
     parts = []
     for given, weight, bias in zip((query, key, value), weights, biases, strict=True):
@@ -58,7 +58,7 @@ def encoder_layer(
     norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor, ffn_bias_2: Tensor,
     mask: Tensor | None = None, mask_type: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """An encoder layer in evaluation: attention and a two-layer network, each with a residual connection and a norm."""
+    """Return an encoder layer in evaluation: attention and a two-layer network, each with a residual connection and a norm."""
 
     def attend(x: Tensor) -> Tensor:
         return native_attention(x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False,

@@ -92,7 +92,7 @@ def _append(self: list, el: object) -> list:
     return self
 
 
-def _checked(values: list, idx: int) -> int:
+def _check_index(values: list, idx: int) -> int:
     if not -len(values) <= idx < len(values):
         raise IndexError("list index out of range")
     return idx
@@ -101,20 +101,20 @@ def _checked(values: list, idx: int) -> int:
 def _pop(self: list, idx: int = -1) -> object:
     if not self:
         raise IndexError("pop from empty list")
-    return self.pop(_checked(self, idx))
+    return self.pop(_check_index(self, idx))
 
 
 def _get(self: list, idx: int) -> object:
-    return self[_checked(self, idx)]
+    return self[_check_index(self, idx)]
 
 
 def _set(self: list, idx: int, el: object) -> list:
-    self[_checked(self, idx)] = el
+    self[_check_index(self, idx)] = el
     return self
 
 
 def _delete(self: list, idx: int) -> None:
-    del self[_checked(self, idx)]
+    del self[_check_index(self, idx)]
 
 
 def _slice(self: list, start: int | None = None, end: int | None = None, step: int = 1) -> list:
@@ -153,8 +153,8 @@ def _register_dict(key: str, kind: str) -> None:
     register(f"aten::get.default_{key}({kind} self, {key} key, t default_value) -> t(*)", lambda self, key, d: self.get(key, d))
     register(f"aten::setdefault.{key}({kind}(a!) self, {key}(b -> *) key, t(c -> *) default_value) -> t(*)",
              lambda self, key, default: self.setdefault(key, default))  # fmt: skip
-    register(f"aten::Delete.Dict_{key}({kind}(a!) self, {key} key) -> ()", lambda self, key: _taken(self, key) and None)
-    register(f"aten::pop.Dict_{key}({kind}(a!) self, {key} key) -> t(*)", lambda self, key: _taken(self, key)[0])
+    register(f"aten::Delete.Dict_{key}({kind}(a!) self, {key} key) -> ()", lambda self, key: _pop_key(self, key) and None)
+    register(f"aten::pop.Dict_{key}({kind}(a!) self, {key} key) -> t(*)", lambda self, key: _pop_key(self, key)[0])
     register(f"aten::pop.Dict_default_{key}({kind}(a!) self, {key} key, t default_value) -> t(*)",
              lambda self, key, default: self.pop(key, default))  # fmt: skip
     register(f"aten::popitem.{key}({kind}(a!) self) -> (({key}, t))", _pop_item)
@@ -173,7 +173,7 @@ def _lookup(self: dict, key: object) -> object:
     return self[key]
 
 
-def _taken(self: dict, key: object) -> tuple:
+def _pop_key(self: dict, key: object) -> tuple:
     if key not in self:
         raise KeyError(key)
     return (self.pop(key),)

@@ -39,7 +39,7 @@ def _to_either(
 
 
 def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups, *flags) -> Tensor:
-    """A convolution; the flags select backends that do not exist here."""
+    """Return a convolution; the flags select backends that do not exist here."""
     convolve = find_packet("aten::convolution").default
     return convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 

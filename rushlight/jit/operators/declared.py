@@ -25,12 +25,12 @@ def _schemas() -> dict[str, tuple[str, ...]]:
 
 
 def declared_schemas(name: str) -> tuple[str, ...]:
-    """The schemas of an operator of torch that is missing here; none for a name unknown to torch."""
+    """Return the schemas of an operator of torch that is missing here; none for a name unknown to torch."""
     return _schemas().get(name, ())
 
 
 def refusal(name: str) -> Callable:
-    """The function of a missing operator: it raises RuntimeError."""
+    """Return the function of a missing operator: it raises RuntimeError."""
 
     def refuse(*args: object) -> None:
         raise RuntimeError(f"{name} is an operator of torch that rushlight does not have, and the scripted code calls it")

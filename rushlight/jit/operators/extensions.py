@@ -24,7 +24,7 @@ _PAIR = ("Tensor", "Tensor?")
 
 
 def _methods() -> dict[str, dict[str, tuple[str, tuple[str, ...]]]]:
-    """The operator behind each method of each class, and the types of its results."""
+    """Return the operator behind each method of each class, and the types of its results."""
     found = {"quantized.LinearPackedParamsBase": {"unpack": ("linear_unpack", _PAIR)},
              "quantized.EmbeddingPackedParamsBase": {"unpack": ("embedding_bag_unpack", ("Tensor",))}}  # fmt: skip
     for rank in (2, 3):
@@ -38,7 +38,7 @@ _METHODS = _methods()
 
 @cache
 def _method(class_name: str, name: str) -> Function | None:
-    """A method as a function of one operator; None if the class has no such method."""
+    """Return a method as a function of one operator; None if the class has no such method."""
     operator = _METHODS.get(class_name, {}).get(name)
     if operator is None:
         return None
@@ -58,7 +58,7 @@ for _name in NAMES:
 
 
 def wrapped(value: object) -> object:
-    """Packed weights, also those in a tuple or list, as objects of scripted code."""
+    """Return packed weights, also those in a tuple or list, as objects of scripted code."""
     if isinstance(value, tuple):
         return tuple(wrapped(each) for each in value)
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def wrapped(value: object) -> object:
 
 
 def held(value: object) -> object:
-    """The packed weights inside objects, also those in a tuple or list."""
+    """Return the packed weights inside objects, also those in a tuple or list."""
     if isinstance(value, tuple):
         return tuple(held(each) for each in value)
     if isinstance(value, list):
@@ -77,14 +77,14 @@ def held(value: object) -> object:
 
 
 def state_of(value: ExtensionObject) -> tuple[object, Type]:
-    """An object's state for an archive, and the type of the state."""
+    """Return an object's state for an archive, and the type of the state."""
     if value.held is None:
         raise RuntimeError(f"an object of {value.type.name} has no weights, so it can't be saved")
     return wrapped(value.held.state()), state_types(value)[0]
 
 
 def state_types(value: ExtensionObject) -> list[Type]:
-    """The possible types of an object's state in archives, the current format first."""
+    """Return the possible types of an object's state in archives, the current format first."""
     return [parse_type(Tokens(text)) for text in packed.CLASSES[value.type.name.removeprefix(PREFIX)].state_types]
 
 
@@ -94,7 +94,7 @@ def restore(value: ExtensionObject, state: object) -> None:
 
 
 def gives_objects(schema: OperatorSchema) -> bool:
-    """Whether an operator returns packed weights."""
+    """Return whether an operator returns packed weights."""
     return any(each.type.base.startswith(CLASS_PREFIX) for each in schema.returns)
 
 

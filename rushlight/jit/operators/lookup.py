@@ -16,7 +16,7 @@ EFFECTS = frozenset(
 
 
 def operator_of(node: Node) -> Operator | None:
-    """The overload that a node's inputs fit; None for a node that is no operator."""
+    """Return the overload that a node's inputs fit; None for a node that is no operator."""
     key = (node.kind, len(node.outputs), *[value.type for value in node.inputs])
     found = matched.get(key, matched)
     if found is matched:
@@ -28,7 +28,7 @@ def operator_of(node: Node) -> Operator | None:
 
 
 def schema_fits(schema: FunctionSchema, node: Node) -> bool:
-    """Whether a node's inputs fit a schema, in number and type."""
+    """Return whether a node's inputs fit a schema, in number and type."""
     inputs = node.inputs
     if len(inputs) != len(schema.arguments) and not (schema.is_vararg and len(inputs) >= len(schema.arguments)):
         return False
@@ -43,7 +43,7 @@ def schema_fits(schema: FunctionSchema, node: Node) -> bool:
 
 
 def has_side_effects(node: Node) -> bool:
-    """Whether running a node has effects other than its results and its writes to inputs."""
+    """Return whether running a node has effects other than its results and its writes to inputs."""
     if node.kind in EFFECTS:
         return True
     operator = operator_of(node) if "::" in node.kind and not node.kind.startswith("prim::") else None
@@ -51,7 +51,7 @@ def has_side_effects(node: Node) -> bool:
 
 
 def writes(node: Node) -> list[Value]:
-    """The inputs that a node writes to."""
+    """Return the inputs that a node writes to."""
     operator = operator_of(node) if node.kind.startswith("aten::") else None
     if operator is None:
         return []

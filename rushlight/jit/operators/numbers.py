@@ -17,7 +17,7 @@ from rushlight.ops.construct import tensor
 
 
 def wrapped(value: int) -> int:
-    """An int wrapped to 64 bits."""
+    """Return an int wrapped to 64 bits."""
     return value if -(1 << 63) <= value < 1 << 63 else (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -291,7 +291,7 @@ def _of_tensor(function: Callable) -> Callable:
 
 
 def _implicitly(name: str, function: Callable) -> Callable:
-    """The number of a 0-dim tensor that a program passes in place of a number. Only integer tensors become ints."""
+    """Return the number of a 0-dim tensor that a program passes in place of a number. Only integer tensors become ints."""
 
     def convert(a: Tensor):
         if a.requires_grad:
@@ -306,7 +306,7 @@ def _implicitly(name: str, function: Callable) -> Callable:
 
 
 def _real(function: Callable, c_name: str) -> Callable:
-    """`int` or `float` of a number; a complex number must not have an imaginary part."""
+    """Convert a number with `int` or `float`. A complex number must not have an imaginary part."""
 
     def convert(value: bool | int | float | complex):
         if isinstance(value, complex):

@@ -42,12 +42,12 @@ class Operator:
 
     @property
     def full_name(self) -> str:
-        """The name with the overload's: `aten::add.int`."""
+        """Return the name with the overload's: `aten::add.int`."""
         return f"{self.schema.name}.{self.schema.overload}" if self.schema.overload else self.schema.name
 
     @property
     def is_pure(self) -> bool:
-        """Whether it is a pure function: equal arguments give equal results without side effects."""
+        """Return whether it is a pure function: equal arguments give equal results without side effects."""
         random = self.schema.name.removeprefix("aten::").removesuffix("_") in RANDOM
         return not (self.has_side_effects or self.schema.is_mutable or random)
 
@@ -86,7 +86,7 @@ def _forget(name: str) -> None:
 
 
 def _own_operators(name: str) -> list[Operator]:
-    """The overloads that are not the dispatcher's; the caller holds the lock."""
+    """Return the overloads that are not the dispatcher's; the caller holds the lock."""
     if not _declared_all:
         _declared_all.append(True)
         for module in _DECLARING:
@@ -98,7 +98,7 @@ def _own_operators(name: str) -> list[Operator]:
 
 
 def own_names() -> list[str]:
-    """The names of all operators that are not the dispatcher's."""
+    """Return the names of all operators that are not the dispatcher's."""
     with _lock:
         _own_operators("")
         return sorted({*_own, *_declarations})
@@ -121,14 +121,14 @@ def deregister_operator(operator: Operator) -> None:
 
 
 def operators_named(name: str) -> tuple[Operator, ...]:
-    """All overloads of a name such as `aten::add`; none if the name is unknown."""
+    """Return all overloads of a name such as `aten::add`; none if the name is unknown."""
     found = _found.get(name)
     if found is None:
         with _lock:
             if is_quantized_operator(name):
                 ensure_operators()
             own = sorted(_own_operators(name), key=_begins_without_tensor)
-            made = [*_from_dispatcher(name), *own] or _declared(name)
+            made = [*_from_dispatcher(name), *own] or _missing_overloads(name)
             found = tuple(made)
             if found:
                 _found[name] = found
@@ -136,18 +136,18 @@ def operators_named(name: str) -> tuple[Operator, ...]:
 
 
 def _begins_without_tensor(operator: Operator) -> bool:
-    """Whether an overload comes after those for tensors, so that a tensor stays a tensor where possible."""
+    """Return whether an overload comes after those for tensors, so that a tensor stays a tensor where possible."""
     arguments = operator.schema.arguments
     return not arguments or not isinstance(arguments[0].type, TensorType)
 
 
-def _declared(name: str) -> list[Operator]:
-    """Overloads that raise, for an operator of torch that is missing here."""
+def _missing_overloads(name: str) -> list[Operator]:
+    """Return overloads that raise, for an operator of torch that is missing here."""
     return [Operator(parse_schema(text), refusal(name), True, is_missing=True) for text in declared_schemas(name)]
 
 
 def with_out_forms(name: str) -> tuple[Operator, ...]:
-    """All overloads of a name, plus `out` variants of those that return one tensor."""
+    """Return all overloads of a name, plus `out` variants of those that return one tensor."""
     found = operators_named(name)
     if not any("out" in each.schema.positions for each in found):
         with _lock:
@@ -180,7 +180,7 @@ def _from_dispatcher(name: str) -> list[Operator]:
 
 
 def _overloads(name: str) -> list[OpOverload]:
-    """The dispatcher's overloads of a name, in the order in which they are tried."""
+    """Return the dispatcher's overloads of a name, in the order in which they are tried."""
     global _dispatcher_count
     operators = all_operators()
     if len(operators) != _dispatcher_count:
@@ -192,7 +192,7 @@ def _overloads(name: str) -> list[OpOverload]:
 
 
 def _rank(op: OpOverload) -> int:
-    """The order in which overloads are tried: the plain one, those for numbers, those with `out`."""
+    """Return the order in which overloads are tried: the plain one, those for numbers, those with `out`."""
     overload = op._schema.overload
     return 2 if overload in ("dims", "correction") else int(bool(overload))
 
@@ -206,7 +206,7 @@ def _wrap(op: OpOverload) -> Operator:
     ]
     count = op._schema.positional_count
     keywords = [argument.name for argument in op._schema.arguments[count:]]
-    function = op if not keywords and not converters else _adapted(op, count, keywords, converters)
+    function = op if not keywords and not converters else _adapt_call(op, count, keywords, converters)
     plain = None if function is op else _plain(op, count, converters)
     if len(schema.returns) == 1 and isinstance(schema.returns[0].type, ListType):
         function, plain = _giving_list(function), None
@@ -216,7 +216,7 @@ def _wrap(op: OpOverload) -> Operator:
 
 
 def _plain(op: OpOverload, count: int, converters: Sequence[tuple[int, Callable]]) -> tuple[Callable, tuple] | None:
-    """The operator itself, for calls that leave its keyword arguments at their defaults."""
+    """Return the operator itself, for calls that leave its keyword arguments at their defaults."""
     keywords = op._schema.arguments[count:]
     if any(index < count for index, _ in converters) or not all(argument.has_default for argument in keywords):
         return None
@@ -227,7 +227,7 @@ def _giving_list(function: Callable) -> Callable:
     return lambda *args: list(function(*args))
 
 
-def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Sequence[tuple[int, Callable]]) -> Callable:
+def _adapt_call(op: OpOverload, count: int, keywords: Sequence[str], converters: Sequence[tuple[int, Callable]]) -> Callable:
     def call(*args):
         if converters:
             args = list(args)
@@ -240,7 +240,7 @@ def _adapted(op: OpOverload, count: int, keywords: Sequence[str], converters: Se
 
 
 def operator_at(name: str, index: int) -> Operator | None:
-    """The overload at an index among those of its name, without loading the others; None if there is none."""
+    """Return the overload at an index among those of its name, without loading the others; None if there is none."""
     found = _found.get(name)
     if found is None and not is_quantized_operator(name):
         with _lock:
@@ -252,5 +252,5 @@ def operator_at(name: str, index: int) -> Operator | None:
 
 
 def find_operator(name: str, overload: str) -> Operator | None:
-    """One overload by its name."""
+    """Return one overload by its name."""
     return next((each for each in operators_named(name) if each.schema.overload == overload), None)

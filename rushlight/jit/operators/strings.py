@@ -104,7 +104,7 @@ def _slice(self: str, start: int | None = None, end: int | None = None, step: in
 
 
 def to_text(value: object) -> str:
-    """The text that `str()`, `print` and `format` produce in scripted code: floats with all digits, strings unquoted."""
+    """Return the text that `str()`, `print` and `format` produce in scripted code: floats with all digits, strings unquoted."""
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, complex):
@@ -119,7 +119,7 @@ def to_text(value: object) -> str:
 
 
 def _float_text(value: float) -> str:
-    """A float with all its digits; an integral one that an int64 holds is `2.`."""
+    """Return a float with all its digits; an integral one that an int64 holds is `2.`."""
     if -_WHOLE < value < _WHOLE and value == int(value):
         return f"{int(value)}."
     return f"{value:.17g}"
@@ -137,7 +137,7 @@ def format_text(self: str, *values: object) -> str:
 
 
 def print_values(*values: object) -> None:
-    """`print(*values)`."""
+    """Run `print(*values)`."""
     print(*map(to_text, values))
 
 

@@ -71,14 +71,14 @@ def _exists(name: str) -> bool:
 
 
 def _register_reversed() -> None:
-    """Numbers on the left: Python's operators and `rsub`."""
+    """Register operators whose left operand is a number: Python's operators and `rsub`."""
     for name, function in _NUMBER_FIRST.items():
         declare_operator(f"aten::{name}.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", function)
     declare_operator("aten::floor_divide.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", lambda a, b: a // b)
 
 
 def _number(size: int | SymInt) -> int | SymInt:
-    """A size as a plain int. It stays symbolic in a capture, and traced ints keep their graph value."""
+    """Return a size as a plain int. It stays symbolic in a capture, and traced ints keep their graph value."""
     return size if type(size) is SymInt else int(size)
 
 

@@ -55,7 +55,7 @@ _VIEWS = frozenset(("prim::ConstantChunk", "prim::MMBatchSide", "aten::_grad_sum
 
 
 def is_mutable(kind: Type) -> bool:
-    """Whether values of a type can be written to, or can hold such values."""
+    """Return whether values of a type can be written to, or can hold such values."""
     if isinstance(kind, TensorType | ListType | DictType | ClassType | InterfaceType | FutureType | AwaitType | VarType):
         return True
     if isinstance(kind, TupleType | OptionalType | UnionType):
@@ -64,12 +64,12 @@ def is_mutable(kind: Type) -> bool:
 
 
 def _holds_memory(kind: Type) -> bool:
-    """Whether values of a type can hold mutable memory: a list of tensors can, a list of ints cannot."""
+    """Return whether values of a type can hold mutable memory: a list of tensors can, a list of ints cannot."""
     return isinstance(kind, ClassType | InterfaceType) or kind is ANY or any(map(is_mutable, kind.contained()))
 
 
 def _family(kind: Type) -> set[object]:
-    """The kinds of memory that values of a type may be; values of different families never alias."""
+    """Return the kinds of memory that values of a type may be; values of different families never alias."""
     if isinstance(kind, OptionalType | UnionType):
         return set().union(*map(_family, kind.contained()))
     if isinstance(kind, TensorType):
@@ -86,7 +86,7 @@ def _element_family(kind: Type) -> object:
 
 
 def _deep_family(kind: Type) -> set[object]:
-    """The kinds of memory that values of a type may be or hold."""
+    """Return the kinds of memory that values of a type may be or hold."""
     if isinstance(kind, ClassType):
         return {ANY}
     return _family(kind).union(*map(_deep_family, filter(is_mutable, kind.contained())))
@@ -151,7 +151,7 @@ class AliasDb:
                 self._contents[other] = held
 
     def _inside(self, value: object) -> object:
-        """The set of a container's possible contents."""
+        """Return the set of a container's possible contents."""
         root = self._find(value)
         found = self._contents.get(root)
         if found is None:
@@ -159,7 +159,7 @@ class AliasDb:
         return self._find(found)
 
     def _reachable(self, values: Iterable[Value]) -> set[object]:
-        """The sets of values, and of everything that they may hold."""
+        """Return the sets of values, and of everything that they may hold."""
         found: set[object] = set()
         for value in values:
             self.add_reachable(found, value)
@@ -176,52 +176,54 @@ class AliasDb:
     # Queries
 
     def may_alias(self, first: Value, second: Value) -> bool:
-        """Whether two values may alias."""
+        """Return whether two values may alias."""
         if not is_mutable(first.type) or not is_mutable(second.type):
             return False
         return self._find(first) is self._find(second) and _may_be_same(first.type, second.type)
 
     def may_alias_any(self, first: Iterable[Value], second: Iterable[Value]) -> bool:
-        """Whether a value of one group may alias a value of the other."""
+        """Return whether a value of one group may alias a value of the other."""
         others = list(second)
         return any(self.may_alias(one, other) for one in first for other in others)
 
     def may_contain_alias(self, first: Iterable[Value], second: Iterable[Value]) -> bool:
-        """Whether two groups may alias, or hold memory that aliases."""
+        """Return whether two groups may alias, or hold memory that aliases."""
         return not self._reachable(first).isdisjoint(self._reachable(second))
 
     def aliases_of(self, value: Value) -> list[Value]:
-        """All values that may alias one."""
+        """Return all values that may alias one."""
         return self._members.get(self._find(value), [value])
 
     def escapes(self, value: Value) -> bool:
-        """Whether a value may be visible outside of the graph: an input, an attribute, or passed to an unknown operator."""
+        """Return whether a value may be visible outside of the graph: an input, an attribute, or passed to an unknown
+        operator.
+        """
         return is_mutable(value.type) and self._find(value) is self._find(self._wildcard)
 
     def may_be_seen(self, value: Value, memory: set[object]) -> bool:
-        """Whether a write to a value may be observed, if only these sets are read (`add_reachable`)."""
+        """Return whether a write to a value may be observed, if only these sets are read (`add_reachable`)."""
         return self.escapes(value) or (is_mutable(value.type) and self._find(value) in memory)
 
     def writers_of(self, value: Value) -> list[Node]:
-        """The nodes that may write to a value, or to its contents."""
+        """Return the nodes that may write to a value, or to its contents."""
         family = _deep_family(value.type)
         found = (each for root in self._reachable((value,)) for each in self._written.get(root, ()))
         return [node for node, kind in found if ANY in family or ANY in kind or not kind.isdisjoint(family)]
 
     def has_writers(self, value: Value) -> bool:
-        """Whether any node may write to a value, or to its contents."""
+        """Return whether any node may write to a value, or to its contents."""
         return bool(self.writers_of(value))
 
     def node_has_writers(self, node: Node) -> bool:
-        """Whether a node's inputs or results may be written to, by itself or another node."""
+        """Return whether a node's inputs or results may be written to, by itself or another node."""
         return any(map(self.has_writers, (*node.inputs, *node.outputs)))
 
     def has_input_writers(self, node: Node) -> bool:
-        """Whether a node's inputs may be written to."""
+        """Return whether a node's inputs may be written to."""
         return any(map(self.has_writers, node.inputs))
 
     def writes(self, node: Node) -> list[Value]:
-        """The values that a node, or one inside its blocks, writes to."""
+        """Return the values that a node, or one inside its blocks, writes to."""
         found = list(self._writes.get(node, ()))
         for block in node.blocks:
             for each in block.nodes:
@@ -229,25 +231,26 @@ class AliasDb:
         return found
 
     def is_mutable(self, node: Node) -> bool:
-        """Whether a node writes to any value."""
+        """Return whether a node writes to any value."""
         return bool(self.writes(node))
 
     def writes_to_wildcard(self, node: Node) -> bool:
-        """Whether a node may write to memory visible from outside."""
+        """Return whether a node may write to memory visible from outside."""
         return any(map(self.escapes, self.writes(node)))
 
     def writes_to_alias(self, node: Node, values: Iterable[Value]) -> bool:
-        """Whether a node may write to the values or their contents."""
+        """Return whether a node may write to the values or their contents."""
         return not {self._find(value) for value in self.writes(node)}.isdisjoint(self._reachable(values))
 
     def may_swap(self, first: Node, second: Node) -> bool:
-        """Whether two nodes that do not use each other's results may be swapped: neither writes to what the other touches."""
+        """Return whether two nodes that do not use each other's results may be swapped: neither writes to what the other
+        touches."""
         return not (
             self.writes_to_alias(first, self.touched(second)) or self.writes_to_alias(second, self.touched(first))
         )
 
     def touched(self, node: Node) -> list[Value]:
-        """All inputs and results of a node, including those in its blocks."""
+        """Return all inputs and results of a node, including those in its blocks."""
         found = [*node.inputs, *node.outputs]
         for block in node.blocks:
             found += [*block.inputs, *block.outputs]
@@ -272,16 +275,16 @@ class AliasDb:
             self._loop(node)
         elif kind in _CONSTRUCTS:
             for value in node.inputs:
-                self._put(value, node.output)
+                self._add_to_contents(value, node.output)
         elif kind in _UNPACKS:
             for value in node.outputs:
-                self._put(value, node.input())
+                self._add_to_contents(value, node.input())
         elif kind in _SAME or kind in _VIEWS:
             self._join_all([*node.inputs, *node.outputs])
         elif kind == "prim::GetAttr":
             self._get_attribute(node)
         elif kind == "prim::SetAttr":
-            self._put(node.input(1), node.input())
+            self._add_to_contents(node.input(1), node.input())
             self._write(node, node.input())
         elif kind in ("prim::Enter", "prim::Exit") and not node.has_uses:  # methods that access only their object
             self._write(node, node.input())
@@ -289,7 +292,7 @@ class AliasDb:
         elif kind == "prim::BailOut":  # everything passed to the rest of the graph escapes
             self._join(node.output, node.input(1))
         elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph", "prim::FallbackGraph"):
-            self._held_graph(node)
+            self._analyze_subgraph_node(node)
         elif kind not in _FRESH:
             self._operator(node)
 
@@ -302,12 +305,12 @@ class AliasDb:
     def _get_attribute(self, node: Node) -> None:
         memory = self._attribute(node) if self._attribute is not None else None
         if memory is None:
-            self._put(node.output, node.input())
+            self._add_to_contents(node.output, node.input())
         elif is_mutable(node.output.type):
             self._join(node.output, memory)
 
-    def _held_graph(self, node: Node) -> None:
-        """A graph of pure nodes only; its results may be views of its inputs."""
+    def _analyze_subgraph_node(self, node: Node) -> None:
+        """Analyze a node that holds a graph of pure nodes: its results may be views of its inputs."""
         self._join_all([*node.inputs, *node.outputs])
 
     def _join_pairs(self, first: Iterable[Value], second: Iterable[Value]) -> None:
@@ -319,7 +322,7 @@ class AliasDb:
         for value in mutable[1:]:
             self._join(mutable[0], value)
 
-    def _put(self, value: Value, container: Value) -> None:
+    def _add_to_contents(self, value: Value, container: Value) -> None:
         """Add a value to a container's possible contents."""
         if is_mutable(value.type):
             self._join(value, self._inside(container))
@@ -346,20 +349,20 @@ class AliasDb:
                 self._write(node, value)
             self._note(named, argument, value)
             if "->" in argument.alias:
-                self._put(value, node.input())
+                self._add_to_contents(value, node.input())
         for result, value in zip(operator.schema.returns, node.outputs, strict=False):
             if not is_mutable(value.type):
                 continue
             if result.alias == "*":
-                self._taken_out(value, node)
+                self._analyze_taken_out(value, node)
             elif result.alias:
                 self._note(named, result, value)
             elif node.kind in MAY_PASS_ON:
-                self._passed_on(value, node)
+                self._analyze_passed_on(value, node)
             elif not isinstance(value.type, TensorType):
-                self._copied(value, node)
+                self._analyze_new_container(value, node)
         for values in named.values():
-            self._join_like(values)
+            self._join_alias_set(values)
 
     def _note(self, named: dict[str, list[Value]], argument: Argument, value: Value) -> None:
         for part in argument.alias.partition("->")[0].split("|"):
@@ -367,19 +370,19 @@ class AliasDb:
             if name and name != "*":
                 named.setdefault(name, []).append(value)
 
-    def _join_like(self, values: list[Value]) -> None:
-        """Values with one alias name share memory; a list beside tensors holds them (`split(Tensor(a) self) ->
-        Tensor(a)[]`)."""
+    def _join_alias_set(self, values: list[Value]) -> None:
+        """Join values that have one alias name: they share memory. A list among tensors, as in `split(Tensor(a) self) ->
+        Tensor(a)[]`, contains them."""
         tensors = [value for value in values if not isinstance(value.type, ListType)]
         if tensors and len(tensors) != len(values):
             for value in values:
                 if isinstance(value.type, ListType):
-                    self._put(tensors[0], value)
+                    self._add_to_contents(tensors[0], value)
             values = tensors
         self._join_all(values)
 
-    def _taken_out(self, value: Value, node: Node) -> None:
-        """A result taken out of the first input: an element, or a list of elements (`values()`)."""
+    def _analyze_taken_out(self, value: Value, node: Node) -> None:
+        """Analyze a result that is taken out of the first input: an element, or a list of elements (`values()`)."""
         container = node.input() if node.inputs else None
         if container is None or not is_mutable(container.type):
             self._join(value, self._wildcard)
@@ -388,8 +391,8 @@ class AliasDb:
         if _holds_memory(value.type):
             self._join(self._inside(value), self._inside(container))
 
-    def _passed_on(self, value: Value, node: Node) -> None:
-        """A result that, with the tensors in it, may alias the inputs or the tensors in those."""
+    def _analyze_passed_on(self, value: Value, node: Node) -> None:
+        """Analyze a result that may alias the inputs, or the tensors in them."""
         for each in node.inputs:
             if not is_mutable(each.type):
                 continue
@@ -397,12 +400,12 @@ class AliasDb:
             second = each if isinstance(each.type, TensorType) else self._inside(each)
             self._join(first, second)
 
-    def _copied(self, value: Value, node: Node) -> None:
-        """A new list, dict or tuple, which may hold the inputs or their contents."""
+    def _analyze_new_container(self, value: Value, node: Node) -> None:
+        """Analyze a new list, dict or tuple, which may hold the inputs or their contents."""
         if not _holds_memory(value.type):
             return
         for each in node.inputs:
             if _holds_memory(each.type):
                 self._join(self._inside(value), self._inside(each))
             if isinstance(each.type, TensorType | ClassType):
-                self._put(each, value)
+                self._add_to_contents(each, value)

@@ -55,7 +55,7 @@ def _replace_guard(guard: Node, template: Value, index: int) -> None:
 
 
 def _values_of(block: Block) -> Iterator[Value]:
-    """All values of a graph in order of definition."""
+    """Yield all values of a graph in order of definition."""
     yield from block.inputs
     for node in block.nodes:
         for inner in node.blocks:
@@ -72,7 +72,7 @@ def _strip(template: Graph) -> None:
 
 
 def build_bailout_graph(template: Graph, index: int) -> Graph:
-    """The rest of the graph from a bailout on; its inputs are the checked value, and the live ones."""
+    """Return the rest of the graph from a bailout on; its inputs are the checked value, and the live ones."""
     made = _Rest(template, index).graph
     for node in made.find_all_nodes(BAILOUT):
         node.output.replace_all_uses_with(node.input())
@@ -95,7 +95,7 @@ class _Rest:
             self.graph.register_output(self._value(value))
 
     def _value(self, value: Value) -> Value:
-        """The counterpart of a template's value: a copy, or an input of the rest."""
+        """Return the counterpart of a template's value: a copy, or an input of the rest."""
         if value not in self.copies:
             if value.is_constant:
                 self.copies[value] = self.graph.block.prepend(self.graph.clone_node(value.node, self._value)).output
@@ -118,13 +118,13 @@ class _Rest:
         if owner is None:
             return
         if owner.kind == "prim::Loop":
-            self._further_rounds(owner)
+            self._append_remaining_rounds(owner)
         else:
             self.copies.update(zip(owner.outputs, map(self._value, block.outputs), strict=True))
         self._rest_of_block(owner.next)
 
-    def _further_rounds(self, loop: Node) -> None:
-        """A loop over the rounds after the one whose rest was copied; rounds keep their numbers."""
+    def _append_remaining_rounds(self, loop: Node) -> None:
+        """Append a loop over the rounds that follow the interrupted one. Rounds keep their numbers."""
         body = loop.blocks[0]
         one = self.graph.block.append(self.graph.create("prim::Constant")).set("value", 1).output.set_type(INT)
         done = self._number("aten::add", self._value(body.inputs[0]), one)

@@ -61,7 +61,7 @@ def _is_part_of_sum(node: Node) -> bool:
 
 
 def _products_of(value: Value) -> list[Node] | None:
-    """The products whose sum a value is, with equal sizes of factors; None if it is a sum of anything else."""
+    """Return the products whose sum a value is, with equal sizes of factors; None if it is a sum of anything else."""
     found: list[Node] = []
     pending = [value]
     while pending:
@@ -111,7 +111,7 @@ def _batch_sides(block: Block) -> None:
 
 
 def _independent(nodes: list[Node]) -> list[Node]:
-    """The nodes whose factors are available before the first node."""
+    """Return the nodes whose factors are available before the first node."""
     if not nodes:
         return []
     first = nodes[0]
@@ -135,7 +135,7 @@ def _batch(shared: Value, nodes: list[Node], side: int) -> None:
 
 
 def _tree_reduce(*factors: Tensor) -> Tensor:
-    """The sum of products, as one product of the concatenated factors."""
+    """Return the sum of products, as one product of the concatenated factors."""
     half = len(factors) // 2
     cat = find_packet("aten::cat")
     return cat(list(factors[:half]), 1).mm(cat(list(factors[half:]), 0))

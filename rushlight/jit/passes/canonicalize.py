@@ -12,7 +12,7 @@ from rushlight.jit.passes.registry import graph_pass
 
 @graph_pass("Canonicalize", "_jit_pass_canonicalize")
 def canonicalize(graph: Graph, keep_unique_names: bool = True) -> Graph:
-    """A copy of the graph with renumbered values."""
+    """Return a copy of the graph with renumbered values."""
     made = graph.copy()
     values = list(_values(made.block))
     if not keep_unique_names:

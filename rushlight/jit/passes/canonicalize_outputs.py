@@ -52,7 +52,7 @@ def _first_use(value: Value) -> Use | None:
 
 
 def _is_before(first: Use, second: Use) -> bool:
-    """Whether one use comes before another; within one node, its own inputs come before its blocks, in their order."""
+    """Return whether one use comes before another; within one node, its own inputs come before its blocks, in their order."""
     if first.user is second.user:
         return first.offset < second.offset
     around = {block: node for node, block in _enclosing(first.user)}
@@ -73,7 +73,7 @@ def _holds(block: Block, node: Node) -> bool:
 
 
 def _enclosing(node: Node) -> Iterator[tuple[Node, Block]]:
-    """A node and its enclosing nodes, innermost first, with the blocks that contain them."""
+    """Yield a node and its enclosing nodes, innermost first, with the blocks that contain them."""
     each: Node | None = node
     while each is not None:
         yield each, each.block

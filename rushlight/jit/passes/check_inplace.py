@@ -12,7 +12,7 @@ from rushlight.jit.passes.registry import graph_pass
 
 @graph_pass("CheckInplace")
 def check_inplace(graph: Graph) -> None:
-    """RuntimeError for a Python function that works in place."""
+    """Raise RuntimeError for a Python function that works in place."""
     for node in graph.all_nodes():
         if node.kind == "prim::PythonOp" and node.attributes.get("inplace"):
             name = node.attributes.get("name", node.kind)

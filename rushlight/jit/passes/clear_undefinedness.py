@@ -30,14 +30,14 @@ def _clear_block(block: Block) -> None:
 
 
 def _clear(value: Value) -> None:
-    value.type = _cleared(value.type)
+    value.type = _clear_undefined(value.type)
 
 
-def _cleared(kind: Type) -> Type:
+def _clear_undefined(kind: Type) -> Type:
     if isinstance(kind, TensorType):
         return replace(kind, undefined=None) if kind.undefined is not None else kind
     parts = kind.contained()
     if not parts or isinstance(kind, UnionType):
         return kind
-    changed = tuple(map(_cleared, parts))
+    changed = tuple(map(_clear_undefined, parts))
     return kind if changed == parts else kind.with_contained(changed)

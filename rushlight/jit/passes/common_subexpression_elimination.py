@@ -50,7 +50,7 @@ class _Eliminator:
         return changed
 
     def _key(self, node: Node) -> tuple | None:
-        """The key that equal nodes share; None for a node that must stay."""
+        """Return the key that equal nodes share; None for a node that must stay."""
         if node.blocks or node.kind in _SKIPPED or not node.outputs or has_side_effects(node) or is_nondeterministic(node):
             return None
         if self.aliases.node_has_writers(node):
@@ -62,7 +62,7 @@ class _Eliminator:
         return node.kind, node.inputs, tuple(value.type for value in node.outputs), attributes
 
     def _may_share(self, node: Node, found: Node) -> bool:
-        """Whether two results are interchangeable: not so for two lists that are both returned."""
+        """Return whether two results are interchangeable: not so for two lists that are both returned."""
         both_seen = self.aliases.may_contain_alias(node.outputs, self.escaping) and self.aliases.may_contain_alias(
             found.outputs, self.escaping
         )

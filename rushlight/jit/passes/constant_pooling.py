@@ -37,7 +37,7 @@ def constant_pooling(graph: Graph) -> None:
 
 
 def _key(node: Node) -> tuple | None:
-    """The key that equal constants share; None for one that is equal only to itself."""
+    """Return the key that equal constants share; None for one that is equal only to itself."""
     value = node.attributes.get("value")
     kind = node.output.type
     if isinstance(value, Tensor):
@@ -49,8 +49,8 @@ def _key(node: Node) -> tuple | None:
 
 
 def frozen_constant(value: object) -> object:
-    """A hashable key of a constant, which equal constants share; tensors are equal only to themselves. TypeError for a value
-    that has none."""
+    """Return a hashable key of a constant, which equal constants share; tensors are equal only to themselves. TypeError for a
+    value that has none."""
     if isinstance(value, list | tuple):
         return (type(value), *map(frozen_constant, value))
     if isinstance(value, dict):

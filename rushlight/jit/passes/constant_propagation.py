@@ -182,7 +182,7 @@ def _equal_constants(first: Value, second: Value) -> bool:
 
 
 def _kept_type(value: Value, result: object) -> Type | None:
-    """The type of a result as a constant; None if it can't be one."""
+    """Return the type of a result as a constant; None if it can't be one."""
     found = _type_of(result)
     if isinstance(result, Tensor):
         return found if isinstance(value.type, TensorType | OptionalType) else None
@@ -208,11 +208,13 @@ def _type_of(result: object) -> Type | None:
 
 
 def run_node(node: Node) -> list | None:
-    """The results of a node whose inputs are constants; None if they can't be computed, for example because it raises."""
+    """Return the results of a node whose inputs are constants; None if they can't be computed, for example because it
+    raises.
+    """
     function = _function_of(node)
     if function is None:
         return None
-    arguments = [_copied(value.constant()) for value in node.inputs]
+    arguments = [_copy_constant(value.constant()) for value in node.inputs]
     try:
         with no_grad():
             result = function(*arguments)
@@ -248,8 +250,8 @@ _MAKERS: dict[str, Callable[[Node], Callable | None]] = {
 }
 
 
-def _copied(value: object) -> object:
-    """A copy of a constant, which an operator may keep."""
+def _copy_constant(value: object) -> object:
+    """Return a copy of a constant, which an operator may keep."""
     if isinstance(value, list):
-        return list(map(_copied, value))
+        return list(map(_copy_constant, value))
     return dict(value) if isinstance(value, dict) else value

@@ -130,7 +130,7 @@ class _Marker:
         return any(self._may_be_seen(value) for value in writes(node))
 
     def is_dead(self, node: Node, index: int) -> bool:
-        """Whether a loop need not carry one of its values."""
+        """Return whether a loop need not carry one of its values."""
         after, inside = node.outputs[index], node.blocks[0].inputs[index + 1]
         if self.keeps_rounds:
             return not after.uses and not inside.uses

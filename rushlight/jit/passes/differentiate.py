@@ -39,7 +39,7 @@ class Gradient:
 
 
 def is_differentiable(node: Node) -> bool:
-    """Whether a node has a formula, is a constant, or has only results without gradients."""
+    """Return whether a node has a formula, is a constant, or has only results without gradients."""
     if node.kind == "prim::Constant":
         return True
     return not node.blocks and full_name(node) in FORMULAS and all(isinstance(each.type, TensorType) for each in node.outputs)
@@ -61,7 +61,7 @@ def differentiate(graph: Graph) -> Gradient:
 
 
 def needs_gradient(value: Value) -> bool:
-    """Whether a value is a tensor that may need a gradient."""
+    """Return whether a value is a tensor that may need a gradient."""
     kind = value.type
     if not isinstance(kind, TensorType) or kind.requires_grad is False:
         return False
@@ -140,7 +140,7 @@ class _Differentiator:
         return {name: copies[formula.names[f"{name}_grad"]] for name in targets}
 
     def _from_forward(self, value: Value) -> Value:
-        """The reverse graph's counterpart of a forward value: a captured value, or a constant."""
+        """Return the reverse graph's counterpart of a forward value: a captured value, or a constant."""
         if value not in self.captured:
             if value.is_constant:
                 made = self.df.block.prepend(self.df.clone_node(value.node, lambda each: each)).output
@@ -180,12 +180,12 @@ class _Differentiator:
 
 
 def _parameters(values: dict[str, Value]) -> list[str]:
-    """The names of a formula's inputs, in order."""
+    """Return the names of a formula's inputs, in order."""
     return ["grad", *(name for name in values if name not in ("grad", "result")), "result"]
 
 
 def _nodes_for(formula: Formula, targets: list[str]) -> set[Node]:
-    """The nodes of a formula that the gradients of some targets need."""
+    """Return the nodes of a formula that the gradients of some targets need."""
     found: set[Node] = set()
     pending = [formula.names[f"{name}_grad"] for name in targets]
     while pending:
@@ -197,6 +197,6 @@ def _nodes_for(formula: Formula, targets: list[str]) -> set[Node]:
 
 
 def _plain(value: Value) -> TensorType:
-    """The type of a value's gradient, which may be absent."""
+    """Return the type of a value's gradient, which may be absent."""
     kind = value.type
     return TensorType(kind.dtype, kind.sizes, None, None, kind.device)

@@ -62,7 +62,7 @@ def _fold_all(graph: Graph, fold: Callable[[Node], bool]) -> bool:
 
 
 def _layer_before(node: Node, wanted: Callable[[Node], bool]) -> Node | None:
-    """The layer with constant weights whose only user is this node."""
+    """Return the layer with constant weights whose only user is this node."""
     layer = node.input().node
     if not wanted(layer) or layer.block is not node.block:
         return None
@@ -87,7 +87,8 @@ def _is_linear(node: Node) -> bool:
 
 
 def _is_flat(layer: Node) -> bool:
-    """Whether the input is known to have two dimensions. With more, a norm's channels are not the layer's last dimension."""
+    """Return whether the input is known to have two dimensions. With more, a norm's channels are not the layer's last
+    dimension."""
     sizes = getattr(layer.input().type, "sizes", None)
     return sizes is not None and len(sizes) == 2
 
@@ -119,7 +120,7 @@ def _zeros_like(value: Tensor) -> Tensor:
 
 
 def _per_channel(weight: Tensor, scale: Tensor) -> Tensor:
-    """A weight with each output channel multiplied."""
+    """Return a weight with each output channel multiplied."""
     return weight.to(float64) * scale.reshape(-1, *[1] * (weight.dim() - 1))
 
 
@@ -158,7 +159,7 @@ def _fold_arithmetic(node: Node) -> bool:
 
 
 def _channel_constant(value: Value, weight: Tensor) -> Tensor | None:
-    """A number, or a tensor of one element per channel, as one element per channel; else None."""
+    """Return a number, or a tensor of one element per channel, as one element per channel; else None."""
     found, channels = value.constant(), weight.shape[0]
     if type(found) in (int, float):
         return tensor([float(found)] * channels, dtype=float64)

@@ -31,7 +31,7 @@ def freeze_graph(graph: Graph, owner: ScriptObject, keeps: Iterable[str] = ()) -
     """Fold the attributes of `owner` and its submodules into a method's graph. `keeps` lists attributes to preserve, dotted
     inside submodules."""
     parts = _parts(graph, {graph.inputs[0]: owner})
-    kept = _objects_and_names(owner, keeps).union(*(_assigned(*part) for part in parts))
+    kept = _objects_and_names(owner, keeps).union(*(_assigned_attributes(*part) for part in parts))
     for part in parts:
         _Folder(*part, kept, with_mutable=False).run()
         constant_propagation(part[0])
@@ -53,7 +53,7 @@ Objects = dict[Value, ScriptObject]
 
 
 def _parts(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
-    """A graph and the bodies of its forks, which become its own, each with the objects of its inputs."""
+    """Return a graph and the bodies of its forks, which become its own, each with the objects of its inputs."""
     found = [(graph, roots)]
     objects = known_objects(graph, roots)
     for node in graph.find_all_nodes("prim::fork"):
@@ -74,8 +74,8 @@ def _drop_unread_inputs(fork: Node) -> None:
             fork.remove_input(index)
 
 
-def _assigned(graph: Graph, roots: Objects) -> set[tuple[int, str]]:
-    """The attributes that a graph assigns, as object identities and names."""
+def _assigned_attributes(graph: Graph, roots: Objects) -> set[tuple[int, str]]:
+    """Return the attributes that a graph assigns, as object identities and names."""
     objects = known_objects(graph, roots)
     nodes = [node for node in graph.find_all_nodes("prim::SetAttr") if node.input() in objects]
     return {(id(objects[node.input()]), node["name"]) for node in nodes}
@@ -94,7 +94,7 @@ def _objects_and_names(owner: ScriptObject, names: Iterable[str]) -> set[tuple[i
 
 
 def known_objects(graph: Graph, roots: Objects) -> Objects:
-    """The objects that values are known to be: the roots, and those reached from them by attributes."""
+    """Return the objects that values are known to be: the roots, and those reached from them by attributes."""
     known = dict(roots)
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in known:
@@ -116,7 +116,7 @@ class _Folder:
         self.made: dict[tuple[int, str], Value] = {}
 
     def _attribute(self, node: Node) -> object | None:
-        """The identity of an attribute's memory: a tensor's storage."""
+        """Return the identity of an attribute's memory: a tensor's storage."""
         owner = self.objects.get(node.input())
         value = None if owner is None else owner.slots[node["name"]]
         if value is None or isinstance(value, ScriptObject):
@@ -126,7 +126,7 @@ class _Folder:
         return "attribute", id(value)
 
     def written(self) -> set[tuple]:
-        """The memory of attributes that the graph writes to."""
+        """Return the memory of attributes that the graph writes to."""
         nodes = [node for node in self.graph.find_all_nodes("prim::GetAttr") if node.input() in self.objects]
         return {self._attribute(node) for node in nodes if self.aliases.has_writers(node.output)} - {None}
 

@@ -13,7 +13,7 @@ _SPECIAL = {"aten::zero_": "aten::zeros_like", "aten::fill_": "aten::full_like"}
 
 
 def functional_kind(node: Node) -> str | None:
-    """The functional operator of an in-place one; None for other nodes, and if there is no such form."""
+    """Return the functional operator of an in-place one; None for other nodes, and if there is no such form."""
     if node.kind in _SPECIAL:
         return _SPECIAL[node.kind]
     name = node.kind

@@ -35,12 +35,12 @@ def fuse_addmm(graph: Graph) -> bool:
 
 
 def _is_written(product: Node, aliases: AliasDb) -> bool:
-    """Whether moving the product would be observable, by a write or because its result must be a separate tensor."""
+    """Return whether moving the product would be observable, by a write or because its result must be a separate tensor."""
     return aliases.node_has_writers(product)
 
 
 def _fits(product: Value, bias: Value, node: Node) -> bool:
-    """Whether this is a product used only here, and the other operand broadcasts to its size, in its dtype."""
+    """Return whether this is a product used only here, and the other operand broadcasts to its size, in its dtype."""
     maker = product.node
     if maker.kind != "aten::mm" or len(product.uses) != 1 or maker.block is not node.block:
         return False

@@ -70,7 +70,9 @@ def fuse_linear(graph: Graph) -> None:
 
 
 def _is_linear(match: Match, ones: tuple[str, ...], is_matrix_product: bool) -> bool:
-    """Whether the factors are 1, and the bias is a 1-dimensional tensor; for anything but `addmm`, that must be known."""
+    """Return whether the factors are 1, and the bias is a 1-dimensional tensor; for anything but `addmm`, that must be
+    known.
+    """
     if any(match.value(name).constant() != 1 for name in ones):
         return False
     sizes = getattr(match.value("bias").type, "sizes", None)

@@ -156,10 +156,10 @@ _EXTRA = {
 
 @cache
 def formula_of(name: str, parameters: tuple[str, ...]) -> Formula:
-    """The formula of an operator whose schema has these parameters."""
+    """Return the formula of an operator whose schema has these parameters."""
     targets, text = FORMULAS[name]
     lines = [line.strip() for line in (_EXTRA.get(name, "") + "\n" + text).splitlines() if line.strip()]
-    body = "\n".join(_expanded(lines))
+    body = "\n".join(_expand_sums(lines))
     constants = "\n".join(f"  %{key} : {value}" for key, value in _HEADER.items() if f"%{key}" in body or key in ("1", "0"))
     outputs = ", ".join(f"%{target}_grad" for target in targets.split())
     inputs = ", ".join(f"%{each}" for each in ("grad", *parameters, "result"))
@@ -167,7 +167,7 @@ def formula_of(name: str, parameters: tuple[str, ...]) -> Formula:
     return Formula(graph, names, tuple(targets.split()))
 
 
-def _expanded(lines: list[str]) -> list[str]:
+def _expand_sums(lines: list[str]) -> list[str]:
     """Expand the macro `SUM(%a, %x)`: a sum to the size of x, if the result's size differs."""
     found = []
     for index, line in enumerate(lines):

@@ -52,7 +52,7 @@ def _fuse(graph: Graph, kind: str, profiled: bool, fewest: int) -> list[Node]:
 
 
 def _is_known(node: Node) -> bool:
-    """Whether all tensors of a node have known types, are on the CPU, and need no gradients."""
+    """Return whether all tensors of a node have known types, are on the CPU, and need no gradients."""
     kinds = [value.type for value in (*node.inputs, *node.outputs) if isinstance(value.type, TensorType)]
     return all(
         kind.dtype is not None and kind.sizes is not None and kind.requires_grad is False and kind.device == "cpu"
@@ -61,8 +61,8 @@ def _is_known(node: Node) -> bool:
 
 
 def is_fusible(node: Node) -> bool:
-    """Whether a node is elementwise: its result is a tensor, so is an input, and none is a list. `max` and `min` qualify only
-    between two tensors."""
+    """Return whether a node is elementwise: its result is a tensor, so is an input, and none is a list. `max` and `min` qualify
+    only between two tensors."""
     if node.kind not in FUSIBLE or len(node.outputs) != 1 or not isinstance(node.output.type, TensorType):
         return False
     tensors = [isinstance(value.type, TensorType) for value in node.inputs]

@@ -61,7 +61,7 @@ def _depends(node: Node, makers: Iterable[Node]) -> bool:
 
 
 def values_read(node: Node) -> list[Value]:
-    """The values that a node, or one inside it, reads."""
+    """Return the values that a node, or one inside it, reads."""
     found = list(node.inputs)
     for block in node.blocks:
         for each in block.nodes:

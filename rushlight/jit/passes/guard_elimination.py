@@ -30,7 +30,7 @@ def eliminate_redundant_guards(graph: Graph) -> None:
 
 
 def _block(block: Block, outer: dict[Value, Value]) -> None:
-    """`outer` maps values to the results of guards before the block."""
+    """Process the guards of a block. `outer` maps values to the results of guards before the block."""
     guarded = dict(outer)
     for node in block.nodes:
         if node.kind == GUARD:
@@ -47,7 +47,7 @@ def _guard(node: Node, guarded: dict[Value, Value]) -> None:
             node.output.replace_all_uses_with(known)
             node.destroy()
             return
-    elif _inferred(value) == kind and _LOG.permits("the type of %{} follows from its inputs", value.debug_name):
+    elif _infer_type(value) == kind and _LOG.permits("the type of %{} follows from its inputs", value.debug_name):
         value.type = kind
         node.output.replace_all_uses_with(value)
         node.destroy()
@@ -56,8 +56,8 @@ def _guard(node: Node, guarded: dict[Value, Value]) -> None:
     guarded[value] = node.output
 
 
-def _inferred(value: Value) -> TensorType | None:
-    """The type of an operator's result, if all tensors that it reads are guarded."""
+def _infer_type(value: Value) -> TensorType | None:
+    """Return the type of an operator's result, if all tensors that it reads are guarded."""
     node = value.node
     tensors = [each.type for each in node.inputs if isinstance(each.type, TensorType) and not each.is_constant]
     if not node.kind.startswith("aten::") or not tensors or not all(map(_is_known, tensors)) or len(node.outputs) != 1:

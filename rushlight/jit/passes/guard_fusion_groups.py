@@ -43,14 +43,14 @@ def _guard(node: Node, dynamic: bool) -> None:
         return
     types = [expected[index].type for index in checked]
     if dynamic:
-        types = [_open(kind) for kind in types]
+        types = [_open_sizes(kind) for kind in types]
         _set_inner_types(node, checked, types)
         guard_node(node, "prim::TensorExprDynamicGuard", checked, types, passed_on=False)
     else:
         guard_node(node, "prim::TypeCheck", checked, types, passed_on=True)
 
 
-def _open(kind: TensorType) -> TensorType:
+def _open_sizes(kind: TensorType) -> TensorType:
     return replace(kind, sizes=None if kind.sizes is None else (None,) * len(kind.sizes), strides=None)
 
 
@@ -60,8 +60,8 @@ def _set_inner_types(node: Node, checked: list[int], types: list[TensorType]) ->
     for inner in body.nodes:
         for value in inner.outputs:
             if isinstance(value.type, TensorType) and not value.is_constant:
-                value.type = _open(value.type)
+                value.type = _open_sizes(value.type)
     for index, kind in zip(checked, types, strict=True):
         body.inputs[index].type = kind
     for value in node.outputs:
-        value.type = _open(value.type)
+        value.type = _open_sizes(value.type)

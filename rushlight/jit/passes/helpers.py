@@ -26,7 +26,7 @@ SHAPE_READERS = frozenset(("aten::dim", "aten::size", "aten::numel", "prim::dtyp
 
 
 def full_name(node: Node) -> str:
-    """The operator of a node with its overload, `aten::add.Tensor`; the kind if it is no operator."""
+    """Return the operator of a node with its overload, `aten::add.Tensor`; the kind if it is no operator."""
     operator = operator_of(node)
     if operator is None or not operator.schema.overload:
         return node.kind
@@ -34,14 +34,14 @@ def full_name(node: Node) -> str:
 
 
 def is_nondeterministic(node: Node) -> bool:
-    """Whether a node may give different results for the same inputs. Inactive dropout does not."""
+    """Return whether a node may give different results for the same inputs. Inactive dropout does not."""
     if node.kind not in NONDETERMINISTIC:
         return False
     return not (node.kind == "aten::dropout" and node.input_count == 3 and node.input(2).constant(True) is False)
 
 
 def is_pure(node: Node) -> bool:
-    """Whether a node without blocks has no effects, and results that depend only on its inputs."""
+    """Return whether a node without blocks has no effects, and results that depend only on its inputs."""
     return not (has_side_effects(node) or writes(node) or is_nondeterministic(node) or node.blocks)
 
 
@@ -86,12 +86,12 @@ def splice_block(node: Node, block: Block) -> None:
 
 
 def list_elements(value: Value) -> list[Value] | None:
-    """The elements of a list from a prim::ListConstruct; None for other lists."""
+    """Return the elements of a list from a prim::ListConstruct; None for other lists."""
     return list(value.node.inputs) if value.node.kind == "prim::ListConstruct" else None
 
 
 def constant_ints(value: Value) -> list[int] | None:
-    """A known list of ints: a constant, or a list of constants."""
+    """Return a known list of ints: a constant, or a list of constants."""
     found = value.constant()
     if isinstance(found, list | tuple) and all(type(each) is int for each in found):
         return list(found)
@@ -102,7 +102,7 @@ def constant_ints(value: Value) -> list[int] | None:
 
 
 def nodes_inside_out(block: Block) -> Iterator[Node]:
-    """The nodes of a block; those of inner blocks come before their node. The current one may be destroyed."""
+    """Yield the nodes of a block; those of inner blocks come before their node. The current one may be destroyed."""
     for node in block.nodes:
         for inner in node.blocks:
             yield from nodes_inside_out(inner)
@@ -110,6 +110,6 @@ def nodes_inside_out(block: Block) -> Iterator[Node]:
 
 
 def held_graphs(graph: Graph) -> list[Graph]:
-    """The graphs that nodes of a graph hold."""
+    """Return the graphs that nodes of a graph hold."""
     found = (node.attributes.get("Subgraph") for node in graph.all_nodes())
     return [each for each in found if isinstance(each, Graph)]

@@ -61,12 +61,12 @@ class _Inliner:
         after = node.next
         replace_call(node, body)
         self.inside.append(function)
-        self._nodes(_between(before, after))
+        self._nodes(_nodes_between(before, after))
         self.inside.pop()
 
 
-def _between(before: Node, after: Node) -> Iterator[Node]:
-    """The nodes between two of a block. If the current one is replaced, its replacements are skipped."""
+def _nodes_between(before: Node, after: Node) -> Iterator[Node]:
+    """Yield the nodes between two of a block. If the current one is replaced, its replacements are skipped."""
     node = before.next
     while node is not after:
         following = node.next
@@ -75,7 +75,7 @@ def _between(before: Node, after: Node) -> Iterator[Node]:
 
 
 def callee_of(node: Node) -> Function | None:
-    """The function that a node calls, if it is known and has a graph."""
+    """Return the function that a node calls, if it is known and has a graph."""
     if node.kind == "prim::CallFunction":
         found = node.input().constant()
         return found if isinstance(found, Function) else None

@@ -28,10 +28,10 @@ def _instrument(block: Block) -> None:
             _instrument(inner)
         for index, value in enumerate(() if node.kind == "prim::Loop" else node.inputs):
             if isinstance(value.type, TensorType) and not value.is_constant:
-                node.replace_input(index, _profiled(node, value))
+                node.replace_input(index, _insert_profile(node, value))
 
 
-def _profiled(before: Node, value: Value) -> Value:
+def _insert_profile(before: Node, value: Value) -> Value:
     graph = before.graph
     node = graph.create("prim::profile", [value]).insert_before(before)
     node.set("profiled_type", TENSOR).set("seen_none", 0)

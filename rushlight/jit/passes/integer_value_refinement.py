@@ -21,18 +21,18 @@ def refine_integer_values(graph: Graph) -> bool:
     changed = False
     for node in graph.find_all_nodes("prim::If"):
         for block, holds in zip(node.blocks, (True, False), strict=True):
-            for value, number in _known(node.input(), holds):
+            for value, number in _known_ints(node.input(), holds):
                 changed |= _replace(block, value, number)
     return changed
 
 
-def _known(condition: Value, holds: bool) -> list[tuple[Value, Value]]:
-    """The ints, with the constants that they equal, if a condition holds or does not."""
+def _known_ints(condition: Value, holds: bool) -> list[tuple[Value, Value]]:
+    """Return the ints, with the constants that they equal, if a condition holds or does not."""
     node = condition.node
     if node.kind == "aten::__not__":
-        return _known(node.input(), not holds)
+        return _known_ints(node.input(), not holds)
     if _JOINS.get(node.kind) is holds:
-        return [pair for value in node.inputs for pair in _known(value, holds)]
+        return [pair for value in node.inputs for pair in _known_ints(value, holds)]
     if node.kind == ("aten::eq" if holds else "aten::ne") and node.input_count == 2:
         first, second = node.inputs
         if first.type == second.type == INT and first.is_constant != second.is_constant:

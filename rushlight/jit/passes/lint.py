@@ -13,5 +13,5 @@ from rushlight.jit.passes.registry import graph_pass
 
 @graph_pass("Lint", "_jit_pass_lint")
 def lint_graph(graph: Graph) -> None:
-    """RuntimeError if an invariant is violated."""
+    """Raise RuntimeError if an invariant is violated."""
     lint(graph)

@@ -23,22 +23,22 @@ _MAX_REPEATED = 64
 @graph_pass("UnrollLoops", "_jit_pass_loop_unrolling")
 def unroll_loops(graph: Graph) -> bool:
     """Unroll loops over ranges; returns whether there were any."""
-    return _unroll_block(graph.block, constant_only=False) and _cleaned(graph)
+    return _unroll_block(graph.block, constant_only=False) and _clean_up(graph)
 
 
 @graph_pass("UnrollConstantLoops", "_jit_pass_constant_loop_unrolling")
 def unroll_constant_loops(graph: Graph) -> bool:
     """Unroll loops with known trip counts fully; returns whether there were any."""
-    return _unroll_block(graph.block, constant_only=True) and _cleaned(graph)
+    return _unroll_block(graph.block, constant_only=True) and _clean_up(graph)
 
 
-def _cleaned(graph: Graph) -> bool:
+def _clean_up(graph: Graph) -> bool:
     eliminate_dead_code(graph)
     return True
 
 
 def is_for_loop(node: Node) -> bool:
-    """Whether a loop runs its full trip count: its condition is the constant true."""
+    """Return whether a loop runs its full trip count: its condition is the constant true."""
     return node.kind == "prim::Loop" and node.input(1).constant() is True and node.blocks[0].outputs[0].constant() is True
 
 
@@ -89,7 +89,7 @@ def repeat_in_place(node: Node, trips: int) -> None:
 
 
 def _unroll_by_factor(node: Node) -> None:
-    """The loop itself runs the remaining rounds; a loop over groups of eight goes before it."""
+    """Insert a loop over groups of eight rounds before the loop; the loop itself runs the remaining rounds."""
     count_rounds(node)
     trips = node.input()
     factor = constant_before(node, _FACTOR)

@@ -131,13 +131,13 @@ def _split_loop(node: Node) -> None:
 
 
 def _has_parts(value: Value) -> bool:
-    """Whether a tuple's elements are available without unpacking it."""
+    """Return whether a tuple's elements are available without unpacking it."""
     made = value.node.kind in ("prim::TupleConstruct", "prim::Constant", "prim::Uninitialized")
     return made and isinstance(value.type, TupleType)
 
 
 def _parts(value: Value) -> Sequence[Value]:
-    """The elements of a tuple that is constructed, constant or unused."""
+    """Return the elements of a tuple that is constructed, constant or unused."""
     made = value.node
     if made.kind == "prim::TupleConstruct":
         return made.inputs
@@ -245,11 +245,11 @@ class _Flattener:
         if value.node.kind == "prim::TupleConstruct":
             return value.node.inputs
         if value.node.kind == "prim::Uninitialized":
-            return tuple(self._uninitialized(value.node, kind) for kind in value.type.elements)
+            return tuple(self._insert_uninitialized(value.node, kind) for kind in value.type.elements)
         unpack = self.graph.create("prim::TupleUnpack", [value], 0).insert_before(reader)
         return tuple(unpack.add_output(kind) for kind in value.type.elements)
 
-    def _uninitialized(self, node: Node, kind: object) -> Value:
+    def _insert_uninitialized(self, node: Node, kind: object) -> Value:
         return self.graph.create("prim::Uninitialized").insert_before(node).output.set_type(kind)
 
     def _constant(self, node: Node) -> None:

@@ -57,7 +57,7 @@ def _normalize_name(node: Node) -> None:
 
 
 def _normalize_reversed(node: Node) -> None:
-    """`rsub(a, b)` is `b - a`, for tensors."""
+    """Rewrite `rsub(a, b)` to `b - a`, for tensors."""
     if all(isinstance(value.type, TensorType) for value in node.inputs[:2]) and _LOG.permits("{} becomes a subtraction", node):
         first, second = node.inputs[:2]
         node.replace_input(0, second)

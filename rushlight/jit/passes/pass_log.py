@@ -50,7 +50,7 @@ def _parse_limits(text: str) -> dict[str, int]:
 
 
 def _stem(name: str) -> str:
-    """A file's name without its extension; a log line's file name works in limits and levels, too."""
+    """Return a file's name without its extension; a log line's file name works in limits and levels, too."""
     return name.strip().removesuffix(".py").removesuffix(".cpp")
 
 
@@ -80,7 +80,7 @@ class PassLog:
         self.name = Path(file).stem
 
     def is_on(self, level: int) -> bool:
-        """Whether lines of a level are printed."""
+        """Return whether lines of a level are printed."""
         return _settings.levels.get(self.name, -1) >= level
 
     def permits(self, text: str, *items: object) -> bool:

@@ -82,7 +82,7 @@ def _none_for_none(node: Node) -> bool:
 
 
 def _simplify_if(node: Node) -> bool:
-    """`True if c else False` is `c`; with the branches swapped it is `not c`."""
+    """Rewrite `True if c else False` to `c`; with the branches swapped, to `not c`."""
     changed = False
     for index, value in enumerate(node.outputs):
         ends = tuple(block.outputs[index].constant() for block in node.blocks)
@@ -108,7 +108,7 @@ def _twice_transposed(node: Node) -> Value | None:
 
 
 def _expand(node: Node) -> Value | None:
-    """An expansion to the size that the tensor already has."""
+    """Return an expansion to the size that the tensor already has."""
     kind = node.input().type
     sizes = node.input(1).constant()
     known = isinstance(kind, TensorType) and kind.sizes is not None and None not in kind.sizes
@@ -122,7 +122,7 @@ def _type_as(node: Node) -> Value | None:
 
 
 def _number_of_tensor(node: Node) -> Value | None:
-    """A number converted to a tensor and back to the same type."""
+    """Return a number converted to a tensor and back to the same type."""
     made = node.input().node
     if made.kind != "prim::NumToTensor" or made.input().type != node.output.type:
         return None
@@ -130,7 +130,7 @@ def _number_of_tensor(node: Node) -> Value | None:
 
 
 def _sum_to_size(node: Node) -> Value | None:
-    """A sum to an unspecified size, or one whose only use is a sum to another size."""
+    """Return a sum to an unspecified size, or one whose only use is a sum to another size."""
     if node.input(1).is_none:
         return node.input()
     for use in list(node.output.uses):
@@ -157,7 +157,7 @@ def _cast(node: Node) -> Value | None:
 
 
 def _is_none(node: Node) -> Value | None:
-    """A comparison with None that static types decide."""
+    """Return a comparison with None that static types decide."""
     negated = node.kind == "aten::__isnot__"
     kinds = [value.type for value in node.inputs]
     if NONE not in kinds:
@@ -169,7 +169,7 @@ def _is_none(node: Node) -> Value | None:
 
 
 def _is_undefined_tensor(kind: Type) -> bool:
-    """An absent tensor is None at run time."""
+    """Return an absent tensor is None at run time."""
     return isinstance(kind, TensorType) and kind.undefined is not None and kind.undefined
 
 
@@ -220,7 +220,7 @@ def _of_dtype(attribute: str) -> Callable[[Node], Value | None]:
 
 
 def _is_enum_member(node: Node) -> Value | None:
-    """The name or value of a constant enumeration member."""
+    """Return the name or value of a constant enumeration member."""
     value = node.input()
     member = value.constant()
     if not value.is_constant or not isinstance(value.type, EnumType):

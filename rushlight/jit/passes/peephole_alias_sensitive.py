@@ -53,7 +53,7 @@ def _keeps_dtype(node: Node, kind: TensorType, number: float) -> bool:
 
 
 def _may_share(node: Node, aliases: AliasDb) -> bool:
-    """Whether the copy is unobservable: neither tensor is written to, and not both are visible from outside."""
+    """Return whether the copy is unobservable: neither tensor is written to, and not both are visible from outside."""
     if aliases.has_writers(node.input()) or aliases.has_writers(node.output):
         return False
     outside = [*node.graph.outputs, *node.graph.inputs]

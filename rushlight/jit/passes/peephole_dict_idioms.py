@@ -39,7 +39,7 @@ def peephole_optimize_dict_idioms(graph: Graph) -> bool:
 
 
 def _known_items(value: Value) -> dict[tuple, Value] | None:
-    """The values by type and value of their keys; None where a key is unknown or ambiguous."""
+    """Return the values by type and value of their keys; None where a key is unknown or ambiguous."""
     found: dict[tuple, Value] = {}
     inputs = value.node.inputs
     for key, item in zip(inputs[::2], inputs[1::2], strict=True):

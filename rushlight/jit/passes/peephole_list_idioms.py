@@ -37,7 +37,7 @@ def _is_made(value: Value) -> bool:
     return value.node.kind == "prim::ListConstruct"
 
 
-def _replaced(node: Node, value: Value) -> bool:
+def _replace_by(node: Node, value: Value) -> bool:
     if not _LOG.permits("{} is replaced by %{}", node, value.debug_name):
         return False
     node.output.replace_all_uses_with(value)
@@ -46,14 +46,14 @@ def _replaced(node: Node, value: Value) -> bool:
 
 def _length(node: Node, aliases: AliasDb) -> bool:
     elements = list_elements(node.input())
-    return elements is not None and node.has_uses and _replaced(node, constant_before(node, len(elements)))
+    return elements is not None and node.has_uses and _replace_by(node, constant_before(node, len(elements)))
 
 
 def _element(node: Node, aliases: AliasDb) -> bool:
     elements, index = list_elements(node.input()), node.input(1).constant()
     if elements is None or type(index) is not int or not -len(elements) <= index < len(elements) or not node.has_uses:
         return False
-    return _replaced(node, elements[index])
+    return _replace_by(node, elements[index])
 
 
 def _unpack(node: Node, aliases: AliasDb) -> bool:
@@ -89,7 +89,7 @@ def _may_be_made_anew(node: Node, aliases: AliasDb) -> bool:
 
 
 def _new_list(node: Node, elements: list[Value]) -> bool:
-    return _replaced(node, insert_before(node, "prim::ListConstruct", elements, node.output.type))
+    return _replace_by(node, insert_before(node, "prim::ListConstruct", elements, node.output.type))
 
 
 _RULES = {
@@ -105,7 +105,7 @@ _RULES = {
 
 
 def _refine(block: Block, aliases: AliasDb) -> bool:
-    """In the branch of `if len(x) == n`, replace `len(x)` by n."""
+    """Replace `len(x)` by n in the branch of `if len(x) == n`."""
     changed = False
     for node in block.nodes:
         if node.kind == "prim::If":
@@ -134,5 +134,5 @@ def _use_length(block: Block, values: Value, length: int, aliases: AliasDb) -> b
     changed = False
     for node in list(block.all_nodes()):
         if node.kind == "aten::len" and node.input() is values and node.has_uses:
-            changed |= _replaced(node, constant_before(node, length))
+            changed |= _replace_by(node, constant_before(node, length))
     return changed

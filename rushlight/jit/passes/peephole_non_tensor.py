@@ -55,14 +55,14 @@ def _without_neutral(node: Node) -> Value | None:
     if neutral is None or node.input_count != 2 or node.output.type not in (INT, FLOAT):
         return None
     first, second = node.inputs
-    if _is(second, neutral) and first.type == node.output.type and not _loses_sign(node, first):
+    if _is(second, neutral) and first.type == node.output.type and not _changes_float(node, first):
         return first
     commuted = node.kind in _COMMUTES and _is(first, neutral) and second.type == node.output.type
-    return second if commuted and not _loses_sign(node, second) else None
+    return second if commuted and not _changes_float(node, second) else None
 
 
-def _loses_sign(node: Node, kept: Value) -> bool:
-    """-0. + 0. is 0., and 7.5 // 1 is 7."""
+def _changes_float(node: Node, kept: Value) -> bool:
+    """Return whether dropping the neutral operand would change a float result: `-0. + 0.` is `0.`, and `7.5 // 1` is 7."""
     return kept.type == FLOAT and node.kind in ("aten::add", "aten::floordiv")
 
 
@@ -78,8 +78,8 @@ def _compared_with_itself(node: Node) -> Value | None:
     return constant_before(node, known)
 
 
-def _without_negation(node: Node) -> Value | None:
-    """`not (a < b)` is `a >= b` for ints, because there is no NaN."""
+def _remove_negation(node: Node) -> Value | None:
+    """Rewrite `not (a < b)` to `a >= b` for ints, which have no NaN."""
     if node.kind != "aten::__not__":
         return None
     inner = node.input().node
@@ -91,14 +91,14 @@ def _without_negation(node: Node) -> Value | None:
     return insert_before(node, opposite, inner.inputs, BOOL)
 
 
-def _rounded(node: Node) -> Value | None:
-    """`ceil` and `floor` of an int."""
+def _simplify_rounding(node: Node) -> Value | None:
+    """Remove `ceil` and `floor` of an int."""
     is_rounding = node.kind in ("aten::ceil", "aten::floor") and node.input_count == 1
     return node.input() if is_rounding and node.input().type == node.output.type == INT else None
 
 
-def _two_constants(node: Node) -> Value | None:
-    """`x + a - b` is `x - (b - a)`."""
+def _combine_constants(node: Node) -> Value | None:
+    """Rewrite `x + a - b` to `x - (b - a)`."""
     if node.kind not in _SUMS or not _is_sum_with_constant(node) or not _is_sum_with_constant(node.input().node):
         return None
     inner = node.input().node
@@ -113,4 +113,4 @@ def _is_sum_with_constant(node: Node) -> bool:
     return node.input().type == INT and type(node.input(1).constant()) is int
 
 
-_RULES = (_without_neutral, _compared_with_itself, _without_negation, _rounded, _two_constants)
+_RULES = (_without_neutral, _compared_with_itself, _remove_negation, _simplify_rounding, _combine_constants)

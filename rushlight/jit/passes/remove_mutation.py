@@ -33,7 +33,7 @@ def remove_tensor_mutation(graph: Graph, only: Callable[[Node], bool] | None = N
 
 @graph_pass("RemoveMutation", "_jit_pass_remove_mutation")
 def remove_mutation(graph: Graph) -> bool:
-    """Both."""
+    """Remove the mutation of lists and of tensors; return whether the graph changed."""
     changed = remove_list_mutation(graph)
     return remove_tensor_mutation(graph) or changed
 
@@ -48,7 +48,7 @@ def _repeat(graph: Graph, rewrite: Callable[[Node, AliasDb], bool]) -> bool:
 
 
 def _is_made_for(node: Node, aliases: AliasDb) -> bool:
-    """Whether the written value is created in the same block, aliases nothing older, and is not read before."""
+    """Return whether the written value is created in the same block, aliases nothing older, and is not read before."""
     written = node.input()
     maker = written.node
     if maker.block is not node.block or maker.kind in ("prim::Param", "prim::Constant", "prim::If", "prim::Loop"):
@@ -59,7 +59,7 @@ def _is_made_for(node: Node, aliases: AliasDb) -> bool:
     return all(use.user is node or use.user.is_after(node) for use in uses)
 
 
-def _put(node: Node, made: Value) -> None:
+def _replace_written(node: Node, made: Value) -> None:
     """Make uses after the write read the new value."""
     written = node.input()
     for value in node.outputs:
@@ -80,14 +80,14 @@ def _rewrite_list(node: Node, aliases: AliasDb) -> bool:
     old = node.input()
     made = node.graph.create("prim::ListConstruct", elements).insert_before(node)
     made.source_range = node.source_range
-    _put(node, made.output.set_type(old.type))
+    _replace_written(node, made.output.set_type(old.type))
     if not old.uses:
         old.node.destroy()
     return True
 
 
 def _elements_after(node: Node) -> list[Value] | None:
-    """A list's elements after a write; None if unknown."""
+    """Return a list's elements after a write; None if unknown."""
     elements = list(node.input().node.inputs)
     if node.kind == "aten::append":
         return [*elements, node.input(1)]
@@ -110,5 +110,5 @@ def _rewrite_tensor(node: Node, aliases: AliasDb) -> bool:
     kind = functional_kind(node)
     if kind is None or not _is_made_for(node, aliases) or not _LOG.permits("{} becomes {}", node, kind):
         return False
-    _put(node, insert_functional(node, kind).output)
+    _replace_written(node, insert_functional(node, kind).output)
     return True

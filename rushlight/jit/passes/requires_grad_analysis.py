@@ -30,7 +30,7 @@ def propagate_requires_grad(graph: Graph) -> None:
 
 
 def _needs(value: Value) -> bool:
-    """Whether a tensor, or one in a list, needs a gradient."""
+    """Return whether a tensor, or one in a list, needs a gradient."""
     if isinstance(value.type, TensorType):
         return value.type.requires_grad is not False and not _is_integral(value.type)
     elements = list_elements(value)
@@ -74,7 +74,7 @@ def _if(node: Node) -> None:
 
 
 def _loop(node: Node) -> None:
-    """A carried value needs a gradient if it does at the beginning or after any round."""
+    """Analyze a loop. A carried value needs a gradient if it needs one at the beginning or after any round."""
     body = node.blocks[0]
     needs = [_needs(value) for value in node.inputs[2:]]
     while True:

@@ -14,10 +14,10 @@ _CALLS = frozenset(("prim::CallFunction", "prim::CallMethod", "prim::PythonOp", 
 
 
 def may_reshape(node: Node) -> bool:
-    """Whether a node may change the sizes or requires_grad of its inputs."""
+    """Return whether a node may change the sizes or requires_grad of its inputs."""
     return node.kind in _IN_PLACE or node.kind in _CALLS
 
 
 def has_reshaping(graph: Graph) -> bool:
-    """Whether a graph, or one inside it, contains such a node."""
+    """Return whether a graph, or one inside it, contains such a node."""
     return any(map(may_reshape, graph.all_nodes())) or any(map(has_reshaping, held_graphs(graph)))

@@ -73,7 +73,7 @@ from rushlight.jit.passes.registry import PASSES
 
 
 def pass_names() -> list[str]:
-    """All names that `run_pass` knows."""
+    """Return all names that `run_pass` knows."""
     return sorted(PASSES)
 
 

@@ -49,7 +49,7 @@ def complete_shape_analysis(graph: Graph, inputs: Sequence[object], with_grad: b
 
 
 def type_of_tensor(value: Tensor, with_grad: bool = True) -> TensorType:
-    """The complete type of a tensor."""
+    """Return the complete type of a tensor."""
     needs = bool(value.requires_grad) if with_grad else False
     return TensorType(value.dtype, tuple(value.shape), tuple(value.stride()), needs, str(value.device))
 
@@ -84,7 +84,7 @@ class _Propagator:
         for inner in node.blocks:
             self.block(inner)
         for value, *ends in zip(node.outputs, *(inner.outputs for inner in node.blocks), strict=True):
-            value.type = _merged(ends[0].type, ends[1].type)
+            value.type = _merge_types(ends[0].type, ends[1].type)
 
     def _loop(self, node: Node) -> None:
         """Iterate the types of carried values to a fixed point: they must hold at the start and after each round."""
@@ -93,7 +93,7 @@ class _Propagator:
             value.type = begin.type
         for _ in range(len(body.inputs) * 4 + 2):
             self.block(body)
-            merged = [_merged(value.type, end.type) for value, end in zip(body.inputs[1:], body.outputs[1:], strict=True)]
+            merged = [_merge_types(value.type, end.type) for value, end in zip(body.inputs[1:], body.outputs[1:], strict=True)]
             if merged == [value.type for value in body.inputs[1:]]:
                 break
             for value, kind in zip(body.inputs[1:], merged, strict=True):
@@ -109,7 +109,7 @@ class _Propagator:
                 node.output.type = node.input().type
             return
         if node.kind == "prim::ListUnpack":
-            self._unpack(node)
+            self._set_unpacked_types(node)
             return
         results = _results(node)
         if results is None:
@@ -119,8 +119,8 @@ class _Propagator:
                 value.type = kind
                 _LOG.debug("{} has type {}", value, kind.ir_text)
 
-    def _unpack(self, node: Node) -> None:
-        """The element types of a list from a known producer, or from an operator."""
+    def _set_unpacked_types(self, node: Node) -> None:
+        """Set the element types of a list from the node that makes the list."""
         elements = list_elements(node.input())
         maker = node.input().node
         kinds = [each.type for each in elements] if elements is not None else _list_results(maker)
@@ -134,21 +134,21 @@ def _holds_tensor(kind: Type) -> bool:
     return isinstance(kind, TensorType)
 
 
-def _merged(first: Type, second: Type) -> Type:
-    """The common information of two types."""
+def _merge_types(first: Type, second: Type) -> Type:
+    """Return the common information of two types."""
     if isinstance(first, TensorType) and isinstance(second, TensorType):
         return merge_tensor_types(first, second)
     return first if first == second else unify(unshaped(first), unshaped(second), default_to_union=True) or unshaped(first)
 
 
 def merge_tensor_types(first: TensorType, second: TensorType) -> TensorType:
-    """The common information of two tensor types."""
+    """Return the common information of two tensor types."""
     if first == second:
         return first
     same_rank = first.sizes is not None and second.sizes is not None and len(first.sizes) == len(second.sizes)
     return TensorType(
         first.dtype if first.dtype == second.dtype else None,
-        _agreed(first.sizes, second.sizes) if same_rank else None,
+        _common_sizes(first.sizes, second.sizes) if same_rank else None,
         first.strides if first.strides == second.strides and same_rank else None,
         first.requires_grad if first.requires_grad == second.requires_grad else None,
         first.device if first.device == second.device else None,
@@ -156,7 +156,7 @@ def merge_tensor_types(first: TensorType, second: TensorType) -> TensorType:
     )
 
 
-def _agreed(first: Sequence[int | None], second: Sequence[int | None]) -> tuple[int | None, ...]:
+def _common_sizes(first: Sequence[int | None], second: Sequence[int | None]) -> tuple[int | None, ...]:
     return tuple(one if one == other else None for one, other in zip(first, second, strict=True))
 
 
@@ -164,7 +164,7 @@ def _agreed(first: Sequence[int | None], second: Sequence[int | None]) -> tuple[
 
 
 def _results(node: Node) -> list[TensorType | None] | None:
-    """The types of a node's results; None if nothing is known."""
+    """Return the types of a node's results; None if nothing is known."""
     found = _probe(node)
     if found is None:
         return None
@@ -172,12 +172,12 @@ def _results(node: Node) -> list[TensorType | None] | None:
 
 
 def probed_types(node: Node) -> list[TensorType | None] | None:
-    """The types of an operator's results, from those of its inputs; None if nothing is known."""
+    """Return the types of an operator's results, from those of its inputs; None if nothing is known."""
     return _results(node)
 
 
 def _list_results(node: Node) -> list[Type] | None:
-    """The element types of a node with one list of tensors as result."""
+    """Return the element types of a node with one list of tensors as result."""
     if len(node.outputs) != 1 or not isinstance(node.output.type, ListType):
         return None
     return _probe(node)
@@ -244,7 +244,7 @@ def _same(first: TensorType | None, second: TensorType | None) -> TensorType | N
 
 
 def _keeps_strides(node: Node) -> bool:
-    """Whether the inputs' strides, which determine the result's, are known."""
+    """Return whether the inputs' strides, which determine the result's, are known."""
     return all(each.type.strides is not None for value in node.inputs for each in _tensors_of(value))
 
 
@@ -254,7 +254,7 @@ def _device_of(node: Node) -> str | None:
 
 
 def _argument(value: Value, probe: int) -> object:
-    """The probe for an input: a constant, or a meta tensor of the known type."""
+    """Return the probe for an input: a constant, or a meta tensor of the known type."""
     if value.is_constant:
         constant = value.constant()
         return _meta(type_of_tensor(constant), probe) if isinstance(constant, Tensor) else constant

@@ -35,7 +35,7 @@ def size_arithmetic(graph: Graph) -> None:
 
 
 def _rewrite(block: Block, known: dict[Value, Value]) -> None:
-    """`known` maps 0-dim tensors to the ints that they hold."""
+    """Rewrite the size arithmetic in a block. `known` maps 0-dim tensors to the ints that they hold."""
     for node in list(block.nodes):
         if node.kind == "prim::NumToTensor" and node.input().type == INT:
             known[node.output] = node.input()
@@ -61,7 +61,7 @@ def _on_ints(node: Node, known: dict[Value, Value]) -> None:
 
 
 def _int_of(node: Node, value: Value, known: dict[Value, Value]) -> Value | None:
-    """The int of an operand, if it is known."""
+    """Return the int of an operand, if it is known."""
     if value in known:
         return known[value]
     constant = value.constant()

@@ -45,7 +45,7 @@ class _Specializer:
         self.states = states
 
     def block(self, block: Block) -> None:
-        """Specialise the nodes of a block."""
+        """Specialize the nodes of a block."""
         for node in block.nodes:
             if node.kind == "prim::AutogradZero":
                 self.states[node.output] = State.ZERO

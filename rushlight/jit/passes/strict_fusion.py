@@ -30,15 +30,15 @@ def _check(enter: Node) -> None:
     unfused = []
     node = enter.next
     while node is not enter.block.result and not (node.kind == "prim::Exit" and node.input() is enter.input()):
-        unfused += _unfused(node)
+        unfused += _unfused_operators(node)
         node = node.next
     if unfused:
         shown = "".join(f"\t{operator_of(each).schema}\n" for each in unfused)
         raise ErrorReport(enter.input().node.source_range, f"Found unfused operators: \n{shown}")
 
 
-def _unfused(node: Node) -> Iterator[Node]:
-    """The tensor operators in a node, unless it is a guarded group."""
+def _unfused_operators(node: Node) -> Iterator[Node]:
+    """Yield the tensor operators in a node, unless it is a guarded group."""
     if node.kind == "prim::If" and node.input().node.kind in _CHECKS:
         return
     if node.kind.startswith("aten::") and any(_holds_tensors(value.type) for value in node.outputs):
@@ -46,7 +46,7 @@ def _unfused(node: Node) -> Iterator[Node]:
             yield node
     for block in node.blocks:
         for each in block.nodes:
-            yield from _unfused(each)
+            yield from _unfused_operators(each)
 
 
 def _holds_tensors(kind: Type) -> bool:

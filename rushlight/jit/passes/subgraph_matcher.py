@@ -29,12 +29,12 @@ class Match:
     nodes: dict[Node, Node] = field(default_factory=dict)
 
     def value(self, name: str) -> Value:
-        """The match of the pattern's value with this name; KeyError for an unknown name."""
+        """Return the match of the pattern's value with this name; KeyError for an unknown name."""
         return self.values[self.names[name]]
 
 
 def find_matches(pattern: Graph, graph: Graph, names: dict[str, Value]) -> Iterator[Match]:
-    """Occurrences that do not overlap earlier ones. `names` maps names to the pattern's values."""
+    """Yield the occurrences of the pattern that do not overlap earlier ones. `names` maps names to the pattern's values."""
     _check_pattern(pattern)
     yield from _find_in_block(pattern, graph.block, names, set())
 
@@ -75,7 +75,7 @@ class _Matcher:
         self.found = found
 
     def value(self, wanted: Value, actual: Value) -> bool:
-        """Whether a value and its producer match the pattern's."""
+        """Return whether a value and its producer match the pattern's."""
         known = self.found.values.get(wanted)
         if known is not None:
             return known is actual
@@ -87,7 +87,7 @@ class _Matcher:
         return wanted.offset == actual.offset and self.node(wanted.node, actual.node)
 
     def node(self, wanted: Node, actual: Node) -> bool:
-        """Whether a node matches the pattern's."""
+        """Return whether a node matches the pattern's."""
         known = self.found.nodes.get(wanted)
         if known is not None:
             return known is actual
@@ -111,7 +111,7 @@ class _Matcher:
         return self.value(wanted.input(), actual.input())
 
     def is_closed(self) -> bool:
-        """Whether internal values have no uses outside."""
+        """Return whether internal values have no uses outside."""
         given = {self.found.values[value] for value in self.pattern.outputs}
         nodes = set(self.found.nodes.values())
         for actual in nodes:

@@ -82,12 +82,12 @@ class _Replaced(dict):
 
 
 def _moved_nodes(match: Match) -> list[Node]:
-    """The nodes of a match that move; constants and attributes may be read from anywhere."""
+    """Return the nodes of a match that move; constants and attributes may be read from anywhere."""
     return [node for node in match.nodes.values() if node.kind not in ("prim::Constant", "prim::GetAttr")]
 
 
-def _between(match: Match) -> list[Node]:
-    """The nodes between a match's first and last that are not part of it."""
+def _nodes_between(match: Match) -> list[Node]:
+    """Return the nodes between a match's first and last that are not part of it."""
     inside = _moved_nodes(match)
     first = min(inside, key=lambda node: node.position)
     found, own = [], set(inside)
@@ -100,7 +100,7 @@ def _between(match: Match) -> list[Node]:
 
 
 def _has_writes_between(match: Match) -> bool:
-    return any(writes(each) for node in _between(match) for each in (node, *_inner(node)))
+    return any(writes(each) for node in _nodes_between(match) for each in (node, *_inner(node)))
 
 
 def _inner(node: Node) -> list[Node]:
@@ -108,9 +108,9 @@ def _inner(node: Node) -> list[Node]:
 
 
 def _may_move(match: Match, aliases: AliasDb | None) -> bool:
-    """Whether all of a match can be computed at its last node: nothing uses it before, and nothing between writes to its
+    """Return whether all of a match can be computed at its last node: nothing uses it before, and nothing between writes to its
     inputs."""
-    between = _between(match)
+    between = _nodes_between(match)
     for node in _moved_nodes(match):
         for value in node.outputs:
             if any(use.user in between for use in value.uses):

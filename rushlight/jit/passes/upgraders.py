@@ -72,25 +72,26 @@ def replace_old_operators(graph: Graph, version: int) -> None:
 
 
 def _divide(node: Node) -> None:
-    """Divisions with a rounding mode, and those involving floats, are unchanged."""
+    """Upgrade a division of integers, which rounded in old versions. Divisions with a rounding mode, and those of floats, stay.
+    """
     if node.input_count != 2 or not isinstance(node.input().type, TensorType) or node.input(1).type == FLOAT:
         return
     name = node.kind.removeprefix("aten::")
     other = node.input(1).type
-    body = _parsed(name, None if isinstance(other, TensorType) else other.ir_text)
+    body = _parse_upgrader(name, None if isinstance(other, TensorType) else other.ir_text)
     result = insert_graph(node, body, list(node.inputs))[0]
     node.output.replace_all_uses_with(result)
     node.destroy()
 
 
 @cache
-def _parsed(name: str, kind: str | None) -> Graph:
+def _parse_upgrader(name: str, kind: str | None) -> Graph:
     text = _DIVISION_BY_TENSOR if kind is None else _DIVISION_BY_INT
     return parse_ir(text.format(name=name, kind=kind))
 
 
 def _full(node: Node) -> None:
-    """Today the fill value determines the dtype if none is given."""
+    """Make the fill value of an old `full` without dtype a float: today the fill value determines the dtype."""
     if node.input_count < 3 or node.input(2).type.ir_text == "int" or node.input(1).type == FLOAT:
         return
     if not node.input(2).is_none:
@@ -129,11 +130,11 @@ _OLD_SCHEMAS: dict[str, str] = {
 
 
 def has_old_signature(name: str, version: int) -> bool:
-    """Whether code in an archive of this version may call an operator with an outdated signature."""
+    """Return whether code in an archive of this version may call an operator with an outdated signature."""
     return name in _OLD_SCHEMAS and version < UPGRADERS[name][0]
 
 
 @cache
 def operators_of_before(name: str) -> tuple[Operator, ...]:
-    """The overloads of an operator, plus one with its old signature, whose nodes `replace_old_operators` replaces."""
+    """Return the overloads of an operator, plus one with its old signature, whose nodes `replace_old_operators` replaces."""
     return (*operators_named(name), Operator(parse_schema(_OLD_SCHEMAS[name]), refusal(name)))

@@ -20,7 +20,7 @@ Step = tuple[int, int, int, int]
 
 
 def assembled(code: Code) -> MachineCode:
-    """The machine form of a code. RuntimeError for inconsistent instructions."""
+    """Return the machine form of a code. RuntimeError for inconsistent instructions."""
     if code.machine_code is None:
         try:
             code.machine_code = _Assembler(code).run()
@@ -55,7 +55,7 @@ class _Assembler:
         return OPERATIONS["RARE"], 0, n, counts[1]
 
     def _loop(self, x: int, n: int, counts: Counts) -> Step:
-        """The round counter is on the stack below the inputs."""
+        """Return the round counter is on the stack below the inputs."""
         return OPERATIONS["LOOP"], x, n + 1, 0
 
     def _operator(self, x: int, n: int, counts: Counts) -> Step:
@@ -65,7 +65,7 @@ class _Assembler:
         return OPERATIONS["CALL"], x, *counts
 
     def _tail_call(self, x: int, n: int, counts: Counts) -> Step:
-        """Passes on all inputs of the bailout but its template."""
+        """Assemble a TAIL_CALL, which passes all inputs of the bailout except its template."""
         return OPERATIONS["TAIL_CALL"], x, counts[0] - 1, 0
 
     def _get_attribute(self, x: int, n: int, counts: Counts) -> Step:
@@ -98,7 +98,7 @@ class _Assembler:
         return OPERATIONS["RARE"], 0, 0, 1
 
     def _guard(self, x: int, n: int, counts: Counts) -> Step:
-        """The value stays on the stack below the result of the check."""
+        """Return the value stays on the stack below the result of the check."""
         return OPERATIONS["RARE"], 0, 1, 2
 
     def _type(self, found: object) -> int:
@@ -118,6 +118,6 @@ _SPECIAL: dict[str, Callable[[_Assembler, int, int, Counts], Step]] = {
 
 
 def is_plain_named_tuple(python_class: type, count: int) -> bool:
-    """Whether a class is unmodified from `NamedTuple`, so that creating an instance runs no other code."""
+    """Return whether a class is unmodified from `NamedTuple`, so that creating an instance runs no other code."""
     made = getattr(python_class.__new__, "__module__", None) or ""
     return python_class.__bases__ == (tuple,) and made.startswith("namedtuple_") and len(python_class._fields) == count

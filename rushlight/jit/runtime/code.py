@@ -85,7 +85,7 @@ class Code:
         return "\n".join(f"{index} {self._text(each)}" for index, each in enumerate(self.instructions)) + "\n"
 
     def num_bailouts(self) -> int:
-        """The number of guards that may bail out."""
+        """Return the number of guards that may bail out."""
         return len(self.guards)
 
     def request_bailout(self, index: int) -> None:
@@ -126,13 +126,13 @@ class _CodeEmitter:
         self._load_all(self.graph.block.result)
         self._emit("RET")
         for jump, node in self.ways_out:
-            self._way_out(jump, node)
+            self._emit_way_out(jump, node)
         self.code.register_count = len(self.registers)
 
     # Registers
 
     def _find_last_uses(self, block: Block) -> None:
-        """The last use in a value's own block may move it out, unless it is inside a loop."""
+        """Record the last use of each value in its own block. That use may move the value out, unless it is inside a loop."""
         for node in [*block.nodes, block.result]:
             for inner in node.blocks:
                 self._find_last_uses(inner)
@@ -332,15 +332,15 @@ class _CodeEmitter:
         self._emit(_WORDS[node.kind], self._operator_number(node), node.input_count)
         self._store_all(node.outputs)
 
-    def _bailout(self, node: Node) -> None:
-        """The value stays on the stack during the check."""
+    def _emit_bailout(self, node: Node) -> None:
+        """Emit a guard and a jump to its way out. The value stays on the stack during the check."""
         self._load(node.input(1), node, 1)
         self.code.guards.append(self._emit("GUARD", self._number(self.code.types, node.output.type)))
         self.ways_out.append((self._emit("JF"), node))
         self._store_all(node.outputs)
 
-    def _way_out(self, jump: int, node: Node) -> None:
-        """Out-of-line code after RET: push the live values, and call the rest of the function."""
+    def _emit_way_out(self, jump: int, node: Node) -> None:
+        """Emit the way out of a failed guard, after RET: push the live values, and call the rest of the function."""
         self.node = node
         self._patch(jump)
         for value in node.inputs[2:]:
@@ -351,7 +351,7 @@ class _CodeEmitter:
         self._emit("TAIL_CALL", self._number(self.code.functions, rest))
 
     def _nothing_to_do(self, node: Node) -> None:
-        """A template is not executed."""
+        """Return a template is not executed."""
 
     def _word(self, node: Node) -> None:
         self._load_all(node)
@@ -364,7 +364,7 @@ _WORDS = {
     "prim::TypeCheck": "TYPECHECK", "prim::RequiresGradCheck": "TYPECHECK", "prim::profile": "PROFILE_OP",
 }  # fmt: skip
 _SPECIAL: dict[str, Callable] = {
-    "prim::BailOut": _CodeEmitter._bailout, "prim::BailoutTemplate": _CodeEmitter._nothing_to_do,
+    "prim::BailOut": _CodeEmitter._emit_bailout, "prim::BailoutTemplate": _CodeEmitter._nothing_to_do,
     "prim::TypeCheck": _CodeEmitter._watching, "prim::RequiresGradCheck": _CodeEmitter._watching,
     "prim::profile": _CodeEmitter._watching,
     "prim::If": _CodeEmitter._if, "prim::Loop": _CodeEmitter._loop, "prim::CallFunction": _CodeEmitter._call_function,

@@ -29,7 +29,7 @@ def from_script(value: object, kind: Type) -> object:
 
 @lru_cache(maxsize=4096)
 def may_hold_objects(kind: Type) -> bool:
-    """Whether `from_script` may change values of a type."""
+    """Return whether `from_script` may change values of a type."""
     if kind is ANY or isinstance(kind, ClassType | InterfaceType):
         return True
     holders = ListType | DictType | TupleType | OptionalType | UnionType
@@ -50,7 +50,7 @@ def _convert(value: object) -> object:
 
 
 def object_to_python(value: ScriptObject) -> object:
-    """An object as an instance of its Python class; for a module, the module that holds it."""
+    """Return an object as an instance of its Python class; for a module, the module that holds it."""
     owner = getattr(value.slots, "_module", None)
     if owner is not None:
         return owner

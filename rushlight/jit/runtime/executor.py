@@ -69,11 +69,11 @@ class SimpleExecutor:
         self._has_loop = False
 
     def plan(self) -> ExecutionPlan:
-        """The plan without assumptions, created at the first call."""
+        """Return the plan without assumptions, created at the first call."""
         if self._plan is None:
             with _lock:
                 if self._plan is None:
-                    graph = self._prepared()
+                    graph = self._prepare_graph()
                     self._specialized = Specialized(
                         graph, self.function.short_name, only_whole=self.only_whole, kept=self.function.kept
                     )
@@ -84,16 +84,16 @@ class SimpleExecutor:
                         watcher(self.function, self._plan)
         return self._plan
 
-    def _prepared(self) -> Graph:
-        """The function's graph, optimized without assumptions."""
+    def _prepare_graph(self) -> Graph:
+        """Return the function's graph, optimized without assumptions."""
         return self.function.prepared_graph()
 
     def current_plan(self) -> ExecutionPlan:
-        """The plan of the next run."""
+        """Return the plan of the next run."""
         return self.plan()
 
     def run(self, arguments: list) -> list:
-        """The results: by native code if there is some for such arguments, else by the interpreter."""
+        """Return the results: by native code if there is some for such arguments, else by the interpreter."""
         self.plan()
         current = modes()
         kind = self._specialized.kind_of(arguments) if current.optimized and current.fuses else None
@@ -109,13 +109,13 @@ class SimpleExecutor:
         return results
 
     def natives(self, arguments: list) -> list[Native]:
-        """The native forms of earlier calls with such a module."""
+        """Return the native forms of earlier calls with such a module."""
         self.plan()
         return self._specialized.natives(arguments)
 
     def _interpret_unless_slow(self, kind: Kind, arguments: list) -> list:
-        """The results by the interpreter. If a loop takes too long and the run has had no effects yet, compile native code and
-        start over."""
+        """Return the results by the interpreter. If a loop takes too long and the run has had no effects yet, compile native
+        code and start over."""
         if kind.tried or not self._has_loop:
             return self._interpret(arguments)
 
@@ -128,7 +128,9 @@ class SimpleExecutor:
         return self._interpret(arguments) if results is None else results
 
     def _interpret(self, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0) -> list | None:
-        """The results; None if the interpreter stopped, after asking `gives_up` when a loop had taken this many seconds."""
+        """Return the results; None if the interpreter stopped, after asking `gives_up` when a loop had taken this many
+        seconds.
+        """
         plan = self.current_plan()
         try:
             return _INTERPRETER.run(plan.code, arguments, gives_up, seconds)
@@ -151,11 +153,11 @@ class ProfilingExecutor(SimpleExecutor):
         self._profiled: ExecutionPlan | None = None
         self._optimized: ExecutionPlan | None = None
 
-    def _prepared(self) -> Graph:
+    def _prepare_graph(self) -> Graph:
         return profiling.profiling_insensitive(self.function.graph)
 
     def current_plan(self) -> ExecutionPlan:
-        """The profiling plan at first, then the specialized one."""
+        """Return the profiling plan at first, then the specialized one."""
         if self._optimized is not None:
             return self._optimized
         current = modes()
@@ -173,7 +175,7 @@ class ProfilingExecutor(SimpleExecutor):
 
 
 def executor_of(function: Function) -> SimpleExecutor:
-    """The executor of a function."""
+    """Return the executor of a function."""
     if function._executor is None:
         with _lock:
             if function._executor is None:
@@ -190,12 +192,12 @@ def _new_executor(function: Function) -> SimpleExecutor:
 
 
 def interpret(code: Code, arguments: list) -> list:
-    """The results of a code for arguments, by the interpreter."""
+    """Return the results of a code for arguments, by the interpreter."""
     return _INTERPRETER.run(code, arguments)
 
 
 def code_of(function: Function) -> Code:
-    """The code of a called function."""
+    """Return the code of a called function."""
     return executor_of(function).current_plan().code
 
 
@@ -216,7 +218,7 @@ def _run_traced(tracing: TracingState, function: Function, arguments: list) -> o
 
 
 def last_executed_optimized_graph() -> Graph | None:
-    """The optimized graph that this thread ran last; None before the first run."""
+    """Return the optimized graph that this thread ran last; None before the first run."""
     return getattr(LAST_GRAPHS, "graph", None)
 
 

@@ -60,11 +60,11 @@ class Future:
         return self._value
 
     def done(self) -> bool:
-        """Whether the value is available."""
+        """Return whether the value is available."""
         return self._done.is_set()
 
     def value(self) -> object:
-        """The available value: RuntimeError if it is not. An exception of the work is raised here."""
+        """Return the available value: RuntimeError if it is not. An exception of the work is raised here."""
         if not self.done():
             raise RuntimeError("the Future is not completed: wait() for it before value() is asked for")
         return self.wait()
@@ -104,7 +104,7 @@ class Future:
         callback(self)
 
     def then(self, callback: Callable[[Future], object]) -> Future:
-        """A Future of the callback's result, which is called once this one is complete."""
+        """Return a Future of the callback's result, which is called once this one is complete."""
         made = Future()
 
         def run(completed: Future) -> None:
@@ -129,15 +129,15 @@ _TRACER = bit(DispatchKey.Tracer)
 
 
 def _carried_state() -> dict[str, object]:
-    """The part of this thread's state that another thread takes over, with a copy of its mode stack. A trace stays with its
-    thread."""
+    """Return the part of this thread's state that another thread takes over, with a copy of its mode stack. A trace stays with
+    its thread."""
     carried = {name: getattr(state, name) for name in _CARRIED}
     return {**carried, "include": state.include & ~_TRACER, "modes": list(state.modes)}
 
 
 @contextmanager
 def _with_state(ambient: dict[str, object]) -> Iterator[None]:
-    """A context in which this thread has that state."""
+    """Return a context manager in which this thread has that state."""
     before = {name: getattr(state, name) for name in _CARRIED}
     try:
         for name, value in ambient.items():

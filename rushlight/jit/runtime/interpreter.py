@@ -30,13 +30,13 @@ class Interpreter:
 
     def __init__(self, code_of: CodeOf):
         self.code_of = code_of
-        self._machine = Machine(self._machine_code, self._method_code, self._rarely, self._failed, ScriptObject)
+        self._machine = Machine(self._machine_code, self._method_code, self._rarely, self._handle_error, ScriptObject)
 
     def run(
         self, code: Code, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0
     ) -> list | None:
-        """The results of a code for arguments. Once a loop has taken `seconds`, `gives_up` decides whether to stop, without
-        results."""
+        """Return the results of a code for arguments. Once a loop has taken `seconds`, `gives_up` decides whether to stop,
+        without results."""
         machine_code = code.machine_code or assembled(code)
         if gives_up is None:
             return self._machine.run(machine_code, arguments)
@@ -80,7 +80,7 @@ class Interpreter:
             entered.remove(manager)
         return self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
 
-    def _failed(self, error: BaseException, places: list[Place], entered: list) -> None:
+    def _handle_error(self, error: BaseException, places: list[Place], entered: list) -> None:
         """Exit the entered contexts, and raise the error."""
         for manager in reversed(entered):
             self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
@@ -92,12 +92,12 @@ def _wait(value: object) -> object:
 
 
 def make_named_tuple(kind: TupleType, values: list) -> tuple:
-    """A NamedTuple, of the user's class if there is one."""
+    """Return a NamedTuple, of the user's class if there is one."""
     return kind.python_class(*values) if kind.python_class is not None else tuple(values)
 
 
 def _with_traceback(error: BaseException, places: list[Place]) -> BaseException:
-    """The error with the traceback of scripted code."""
+    """Return the error with the traceback of scripted code."""
     if getattr(error, "_has_script_traceback", False) or not isinstance(error, Exception):
         return error
     lines = [

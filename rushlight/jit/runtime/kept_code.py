@@ -40,26 +40,26 @@ class Names(Protocol):
     """Maps functions, classes and tensors to names and back."""
 
     def name_of_function(self, function: Function) -> tuple[str, ...]:
-        """A function's name; CannotKeep if it has none."""
+        """Return a function's name; CannotKeep if it has none."""
 
     def function(self, name: tuple[str, ...]) -> Function | None:
-        """The function of a name."""
+        """Return the function of a name."""
 
     def name_of_tensor(self, tensor: Tensor) -> int:
-        """The index of a tensor among the constants; CannotKeep for other tensors."""
+        """Return the index of a tensor among the constants; CannotKeep for other tensors."""
 
     def tensor(self, number: int) -> Tensor | None:
-        """The constant of a number."""
+        """Return the constant of a number."""
 
     def type(self, name: str) -> Type | None:
-        """The class of a name."""
+        """Return the class of a name."""
 
 
 # To data
 
 
 def to_data(code: Code, names: Names) -> tuple:
-    """Code as data for `marshal`; CannotKeep where that is impossible."""
+    """Return code as data for `marshal`; CannotKeep where that is impossible."""
     if code.codes or code.guards:
         raise CannotKeep
     sources = [node for (op, _, _), node in zip(code.instructions, code.nodes, strict=True) if op == "OPN"]
@@ -110,7 +110,7 @@ def _type_data(value: object) -> tuple:
 
 
 def _is_nameless(kind: Type) -> bool:
-    """Whether a type's text describes it completely, without classes and NamedTuples."""
+    """Return whether a type's text describes it completely, without classes and NamedTuples."""
     named = kind.__class__.__name__ in ("ClassType", "EnumType", "InterfaceType", "UnionType") or getattr(kind, "fields", ())
     return not named and all(map(_is_nameless, kind.contained()))
 

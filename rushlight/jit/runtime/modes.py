@@ -38,11 +38,11 @@ class Modes:
 
     @property
     def depth(self) -> int:
-        """The maximal number of specialized plans of a function, one the fallback of the other."""
+        """Return the maximal number of specialized plans of a function, one the fallback of the other."""
         return sum(depth for _, depth in self.strategy)
 
     def strategy_at(self, depth: int) -> str:
-        """Whether a plan has static or dynamic sizes, if this many plans are left."""
+        """Return whether a plan has static or dynamic sizes, if this many plans are left."""
         total = 0
         for kind, count in reversed(self.strategy):
             total += count
@@ -56,7 +56,7 @@ _modes = Modes()
 
 
 def modes() -> Modes:
-    """The current settings."""
+    """Return the current settings."""
     return _modes
 
 
@@ -82,7 +82,7 @@ def set_profiled_runs(count: int) -> int:
 
 @contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """A context that switches the optimization of functions on or off."""
+    """Return a context manager that switches the optimization of functions on or off."""
     before = change_modes(optimized=bool(should_optimize)).optimized
     try:
         yield

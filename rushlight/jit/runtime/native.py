@@ -32,7 +32,7 @@ class KeptPrograms(Protocol):
     """The cache of a function's native programs, and the constants that they may refer to."""
 
     def path(self, spec: tuple) -> Path | None:
-        """The file for a kind of arguments; None without a cache."""
+        """Return the file for a kind of arguments; None without a cache."""
 
 
 class Native(Protocol):
@@ -41,16 +41,16 @@ class Native(Protocol):
     is_whole: bool
 
     def __call__(self, arguments: Sequence[object]) -> list | None:
-        """The graph's results for a function's arguments; None if the interpreter must run them."""
+        """Return the graph's results for a function's arguments; None if the interpreter must run them."""
 
     def entry(self, constants: object) -> bytes | None:
-        """Its cache entry for other processes, if it can be cached; `constants` are those of the archive's code."""
+        """Return its cache entry for other processes, if it can be cached; `constants` are those of the archive's code."""
 
     def watch(self, seconds: dict[object, float] | None) -> None:
         """Start or stop summing up the time of each part."""
 
     def parts(self, depth: int = 0) -> list[Part]:
-        """The parts of the graph as it runs now."""
+        """Return the parts of the graph as it runs now."""
 
 
 NativeCompiler = Callable[[Graph, Sequence[object], str, Mapping[object, frozenset[int]] | None], Native | None]
@@ -73,7 +73,7 @@ def set_native_compiler(compiler: NativeCompiler | None) -> None:
 
 
 def native_compiler() -> NativeCompiler | None:
-    """The native compiler, imported on first use."""
+    """Return the native compiler, imported on first use."""
     if _compiler is None:
         import_provider(SERVICE)
     return _compiler
@@ -86,7 +86,7 @@ def set_resumer(resumer: Resumer) -> None:
 
 
 def resumer() -> Resumer | None:
-    """The function that makes native forms from cache entries, imported on first use."""
+    """Return the function that makes native forms from cache entries, imported on first use."""
     if _resumer is None:
         import_provider(KEPT_SERVICE)
     return _resumer

@@ -36,7 +36,7 @@ class ScriptObject:
         self._kept: dict[object, object] = {}
 
     def kept_for(self, holder: object, make: Callable[[], Kept]) -> Kept:
-        """A value that `holder` caches for this object and that lives as long as the object; created on first use."""
+        """Return a value that `holder` caches for this object and that lives as long as the object; created on first use."""
         found = self._kept.get(holder)
         return self._kept.setdefault(holder, make()) if found is None else found
 
@@ -48,7 +48,7 @@ class ScriptObject:
         return _runner[0](method, [self, *arguments])
 
     def __getattr__(self, name: str) -> object:
-        """An attribute of the class, or one of its methods."""
+        """Return an attribute of the class, or one of its methods."""
         kind = object.__getattribute__(self, "type")
         if name in kind.attributes:
             return object.__getattribute__(self, "slots")[name]

@@ -22,7 +22,7 @@ PASSES: tuple[Callable[[Graph], object], ...] = (
 
 
 def prepared(graph: Graph) -> Graph:
-    """A copy of a graph, prepared for an executor."""
+    """Return a copy of a graph, prepared for an executor."""
     made = graph.copy()
     for graph_pass in PASSES:
         graph_pass(made)

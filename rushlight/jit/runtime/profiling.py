@@ -60,7 +60,7 @@ _BEFORE_SPECIALIZING = (
 
 
 def profiling_insensitive(graph: Graph) -> Graph:
-    """A copy of a graph after the passes without assumptions about arguments."""
+    """Return a copy of a graph after the passes without assumptions about arguments."""
     copied = graph.copy()
     for each in _INSENSITIVE:
         each(copied)
@@ -68,14 +68,14 @@ def profiling_insensitive(graph: Graph) -> Graph:
 
 
 def instrumented(graph: Graph) -> Graph:
-    """A copy of a graph with profiling nodes."""
+    """Return a copy of a graph with profiling nodes."""
     copied = graph.copy()
     instrument_graph(copied)
     return copied
 
 
 def specialized(profiled: Graph, modes: Modes, depth: int) -> Graph:
-    """A graph specialized to the tensors that an instrumented one observed. `depth` counts the plans that may be made,
+    """Return a graph specialized to the tensors that an instrumented one observed. `depth` counts the plans that may be made,
     including this one."""
     graph = profiled.copy()
     for each in _BEFORE_SPECIALIZING:
@@ -83,7 +83,7 @@ def specialized(profiled: Graph, modes: Modes, depth: int) -> Graph:
     if modes.tensor_exprs or not modes.fuses or has_reshaping(graph):
         _with_checked_groups(graph, modes, depth)
     else:
-        _with_guards(graph, modes, depth)
+        _optimize_with_guards(graph, modes, depth)
     eliminate_dead_code(graph)
     check_strict_fusion(graph)
     return graph
@@ -103,8 +103,8 @@ def _with_checked_groups(graph: Graph, modes: Modes, depth: int) -> None:
     _replace_fallbacks(graph, depth - 1)
 
 
-def _with_guards(graph: Graph, modes: Modes, depth: int) -> None:
-    """Code after a guard may rely on it, including queries of sizes."""
+def _optimize_with_guards(graph: Graph, modes: Modes, depth: int) -> None:
+    """Optimize a graph with guards: code after a guard may rely on it, including queries of sizes."""
     insert_guards(graph)
     eliminate_redundant_guards(graph)
     insert_bailouts(graph)
@@ -127,7 +127,7 @@ def _fewest(modes: Modes) -> int:
 
 
 def _needs_gradients(graph: Graph) -> bool:
-    """Whether profiling saw a tensor that needs gradients."""
+    """Return whether profiling saw a tensor that needs gradients."""
     return any(
         isinstance(value.type, TensorType) and value.type.requires_grad for node in graph.all_nodes() for value in node.inputs
     )

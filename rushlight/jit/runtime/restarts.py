@@ -15,7 +15,7 @@ _RANDOM_ARGUMENTS = ("dropout", "dropout_p", "generator")
 
 
 def may_restart(graph: Graph) -> bool:
-    """Whether running a prefix of the graph and then the whole graph is equivalent to running it once."""
+    """Return whether running a prefix of the graph and then the whole graph is equivalent to running it once."""
     memory = AliasDb(graph)
     return all(_leaves_no_trace(node, memory) for node in graph.all_nodes())
 
@@ -30,6 +30,6 @@ def _leaves_no_trace(node: Node, memory: AliasDb) -> bool:
 
 
 def _may_draw(operator: Operator) -> bool:
-    """Whether an operator may draw random numbers."""
+    """Return whether an operator may draw random numbers."""
     name = operator.schema.name.removeprefix("aten::").removesuffix("_")
     return name in RANDOM or any(argument.name in _RANDOM_ARGUMENTS for argument in operator.schema.arguments)

@@ -35,8 +35,8 @@ _MAX_MISSES = 64  # limits consecutive misses
 
 
 def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -> tuple | None:
-    """The kind of these arguments; None for kinds without native forms. The contents of lists at the positions `unread` are
-    ignored."""
+    """Return the kind of these arguments; None for kinds without native forms. The contents of lists at the positions `unread`
+    are ignored."""
     if state.modes or state.include & ~_PASSED_BY or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled, get_default_dtype()]
@@ -69,7 +69,7 @@ def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -
 
 
 def _spec_of_items(values: Sequence[object]) -> tuple | None:
-    """Lists of numbers are of one kind whatever their length; lists of tensors are not."""
+    """Return the spec of a list or tuple. Lists of numbers have one spec whatever their length; lists of tensors do not."""
     kinds = set(map(type, values))
     if isinstance(values, list) and len(kinds) == 1 and kinds <= {bool, int, float}:
         return (list, *kinds)
@@ -83,7 +83,7 @@ _WANTED, _CANNOT_KEEP = b"wanted", b"cannot keep"
 
 
 def _note_of(entry: Path) -> Path:
-    """The marker file that native code for a kind would pay, or that other processes could not read it."""
+    """Return the marker file that native code for a kind would pay, or that other processes could not read it."""
     return entry.with_suffix(".wanted")
 
 
@@ -115,7 +115,7 @@ class _Family:
     is_open: bool = True
 
     def dims(self) -> dict[object, frozenset[int]]:
-        """The dimensions that differed, per tensor, in order of arguments."""
+        """Return the dimensions that differed, per tensor, in order of arguments."""
         return {place: found for place, rows in enumerate(zip(*self.met, strict=True)) if (found := _differing(rows))}
 
 
@@ -132,7 +132,7 @@ def _differing(rows: Sequence[tuple]) -> frozenset[int]:
 
 
 def _sizes_in(arguments: Sequence[object], unread: frozenset[int]) -> list[tuple]:
-    """The sizes of all tensors among arguments, in order."""
+    """Return the sizes of all tensors among arguments, in order."""
     found: list[tuple] = []
     for place, value in enumerate(arguments):
         if place not in unread:
@@ -149,7 +149,7 @@ def _add_sizes(value: object, found: list[tuple]) -> None:
 
 
 def _without_sizes(spec: object) -> object:
-    """A spec with sizes and strides reduced to the rank."""
+    """Return a spec with sizes and strides reduced to the rank."""
     if not isinstance(spec, tuple):
         return spec
     if spec and isinstance(spec[0], dtype):
@@ -176,7 +176,7 @@ class Specialized:
         self._lock = threading.Lock()
 
     def kind_of(self, arguments: Sequence[object]) -> Kind | None:
-        """The record for such arguments; None if no native code is to be made for them."""
+        """Return the record for such arguments; None if no native code is to be made for them."""
         spec = spec_of(arguments, self._unread)
         if spec is None:
             return None
@@ -187,7 +187,7 @@ class Specialized:
         return found
 
     def _new_kind(self, kinds: _Kinds, spec: tuple, arguments: Sequence[object]) -> Kind | None:
-        """The kind for new arguments: one of their own, or that of their family."""
+        """Return the kind for new arguments: one of their own, or that of their family."""
         with self._lock:
             family = kinds.families.setdefault(_without_sizes(spec), _Family())
             if family.is_open and len(family.met) >= _SIZES_BEFORE_OPEN:
@@ -205,20 +205,21 @@ class Specialized:
             return found
 
     def _kinds_for(self, arguments: Sequence[object]) -> _Kinds:
-        """Native code of a method embeds the attributes of one module, so it is stored with the module."""
+        """Return the compiled kinds for arguments. Native code of a method embeds the attributes of one module, so it is stored
+        with the module."""
         owner = arguments[0] if arguments else None
         if isinstance(owner, ScriptObject) and owner.type.is_module:
             return owner.kept_for(self, _Kinds)
         return self._kinds
 
     def natives(self, arguments: Sequence[object]) -> list[Native]:
-        """The native forms for the module among the arguments, or for all arguments."""
+        """Return the native forms for the module among the arguments, or for all arguments."""
         kinds = self._kinds_for(arguments).by_spec.values()
         return list(dict.fromkeys(kind.native for kind in kinds if kind.native is not None))
 
     def run(self, kind: Kind, arguments: Sequence[object]) -> list | None:
-        """The results of native code, if there is some that applies. The call after the one that reached the threshold compiles
-        it, so that a program with a single call does not wait."""
+        """Return the results of native code, if there is some that applies. The call after the one that reached the threshold
+        compiles it, so that a program with a single call does not wait."""
         if kind.entry is not None and not kind.runs and not kind.tried:
             self._resume(kind, arguments)
         if not kind.tried and (kind.at_once or (kind.runs and kind.seconds >= kind.limit)):
@@ -252,10 +253,10 @@ class Specialized:
             return
         make = resumer()
         if make is not None:
-            kind.native = make(content, arguments, self._kept, lambda: self._made(arguments))
+            kind.native = make(content, arguments, self._kept, lambda: self._compile_native(arguments))
             kind.tried = kind.native is not None
 
-    def _made(self, arguments: Sequence[object]) -> Native | None:
+    def _compile_native(self, arguments: Sequence[object]) -> Native | None:
         compiler = self._compiler or native_compiler()
         return None if compiler is None else compiler(self.graph, arguments, self.name, None)
 

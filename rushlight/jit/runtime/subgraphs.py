@@ -36,14 +36,14 @@ class CompiledGradient:
         self._backward: dict[tuple[bool, ...], Function] = {}
 
     def run(self, inputs: Sequence[object]) -> tuple[tuple, list]:
-        """The results, and the values that the reverse graph needs besides gradients."""
+        """Return the results, and the values that the reverse graph needs besides gradients."""
         results = _results(run_with_executor(self.forward, list(inputs)), len(self.gradient.f.outputs))
         captured = [inputs[index] for index in self.gradient.df_input_captured_inputs]
         captured += [results[index] for index in self.gradient.df_input_captured_outputs]
         return results[: self.gradient.f_real_outputs], captured
 
     def gradients(self, grads: Sequence[Tensor | None], captured: Sequence[object], inputs: int) -> list[Tensor | None]:
-        """The gradients of all inputs; None for those without one."""
+        """Return the gradients of all inputs; None for those without one."""
         found: list[Tensor | None] = [None] * inputs
         arguments = [grads[index] for index in self.gradient.df_input_vjps]
         backward = self._backward_without(tuple(each is None for each in arguments))
@@ -54,7 +54,7 @@ class CompiledGradient:
 
 
     def _backward_without(self, absent: tuple[bool, ...]) -> Function:
-        """The reverse graph if these gradients are absent: their tests are resolved, so that it can be compiled."""
+        """Return the reverse graph if these gradients are absent: their tests are resolved, so that it can be compiled."""
         found = self._backward.get(absent)
         if found is None:
             graph = self.gradient.df.copy()
@@ -67,7 +67,9 @@ class CompiledGradient:
         return found
 
     def recorded_gradients(self, grads: Sequence[Tensor | None], inputs: Sequence[tuple]) -> list[Tensor | None]:
-        """The gradients, computed so that they can be differentiated again. RuntimeError if an input was changed since."""
+        """Return the gradients, computed so that they can be differentiated again. RuntimeError if an input was changed
+        since.
+        """
         if any(isinstance(value, Tensor) and value._version != version for value, version in inputs):
             raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation")
         # Use views, so that a gradient goes only to this input, and not also to another one from which it was computed.
@@ -84,7 +86,7 @@ class CompiledGradient:
 
 
 def _plain_function(name: str, graph: Graph) -> Function:
-    """A function that is not profiled."""
+    """Return a function that is not profiled."""
     function = Function(name, graph)
     function.depth = 0
     return function
@@ -121,8 +123,8 @@ class DifferentiableGraph(AutogradFunction):
 
 
 def _needs_gradients(inputs: Sequence[object]) -> bool:
-    """Whether to use the formulas: gradients are needed, and all tensors (except conditions) are real floating point of one
-    dtype. Otherwise autograd records operator by operator."""
+    """Return whether to use the formulas: gradients are needed, and all tensors (except conditions) are real floating point of
+    one dtype. Otherwise autograd records operator by operator."""
     if not is_grad_enabled():
         return False
     tensors = [each for each in inputs if isinstance(each, Tensor)]
@@ -131,7 +133,7 @@ def _needs_gradients(inputs: Sequence[object]) -> bool:
 
 
 def differentiable(node: Node) -> Callable:
-    """The function of a differentiable graph: one autograd step where gradients are needed."""
+    """Return the function of a differentiable graph: one autograd step where gradients are needed."""
     body: Graph = node["Subgraph"]
     plain = _plain_function("differentiable", body)
     compiled: list[CompiledGradient] = []
@@ -148,6 +150,6 @@ def differentiable(node: Node) -> Callable:
 
 
 def group(node: Node) -> Callable:
-    """The function of a group, with a plan of its own and native code once that pays; its inputs have been checked."""
+    """Return the function of a group, with a plan of its own and native code once that pays; its inputs have been checked."""
     function = _plain_function("group", node["Subgraph"])
     return lambda *inputs: run_with_executor(function, list(inputs))

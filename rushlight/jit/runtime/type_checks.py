@@ -43,12 +43,12 @@ _FAMILIES = {ANY_LIST: list, ANY_TUPLE: tuple}
 
 
 def exact_class(kind: Type) -> type | None:
-    """The Python class whose instances are exactly the values of a type; None if there is none."""
+    """Return the Python class whose instances are exactly the values of a type; None if there is none."""
     return type(None) if kind is NONE else _SIMPLE.get(kind)
 
 
 def is_instance(value: object, kind: Type) -> bool:
-    """Whether a value has a type, strictly: a bool is no int."""
+    """Return whether a value has a type, strictly: a bool is no int."""
     if kind is ANY:
         return True
     if isinstance(kind, TensorType):
@@ -83,8 +83,8 @@ _EXACT = {id(kind): python_type for kind, python_type in ((INT, int), (FLOAT, fl
 
 
 def exact_form(kind: Type) -> type | tuple | None:
-    """The description of values that need no conversion to a type, for `csrc/machine_arguments.c`; None if all values need
-    none."""
+    """Return the description of values that need no conversion to a type, for `csrc/machine_arguments.c`; None if all values
+    need none."""
     if isinstance(kind, TensorType):
         return Tensor
     if isinstance(kind, ListType | OptionalType):
@@ -105,7 +105,7 @@ def to_script(value: object, kind: Type) -> object:
     if _EXACT.get(id(kind)) is type(value):
         return value
     if isinstance(kind, TensorType) or kind is ANY:
-        return _as_tensor(value) if isinstance(kind, TensorType) else _unwrapped(value)
+        return _as_tensor(value) if isinstance(kind, TensorType) else _unwrap(value)
     if isinstance(kind, OptionalType):
         return None if value is None else to_script(value, kind.element)
     if isinstance(kind, UnionType | NumberType):
@@ -132,7 +132,7 @@ def _as_tensor(value: object) -> Tensor:
     return value
 
 
-def _unwrapped(value: object) -> object:
+def _unwrap(value: object) -> object:
     inner = getattr(value, "_c", None)
     if isinstance(inner, ScriptObject):
         return inner
@@ -159,7 +159,7 @@ def _tuple(value: object, kind: TupleType) -> tuple:
 
 
 def _object(value: object, kind: ClassType) -> ScriptObject:
-    """An instance of the user's class converted to an object of scripted code: a copy."""
+    """Return an instance of the user's class converted to an object of scripted code: a copy."""
     made = ScriptObject(kind)
     for name, attribute in kind.attributes.items():
         try:
@@ -170,7 +170,9 @@ def _object(value: object, kind: ClassType) -> ScriptObject:
 
 
 def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
-    """Whether a value is an instance of the scripted Python class; for an archive's type, of a class with the same name."""
+    """Return whether a value is an instance of the scripted Python class; for an archive's type, of a class with the same
+    name.
+    """
     python_class = type(value)
     if kind.python_class is not None and isinstance(value, kind.python_class):
         return True
@@ -180,7 +182,7 @@ def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
 
 
 def _simple(value: object, kind: Type) -> object:
-    value = simplified(_unwrapped(value))
+    value = simplified(_unwrap(value))
     if isinstance(kind, ExtensionType) and extension_type_of(value) is kind:
         return ExtensionObject(kind, value)
     if isinstance(kind, ClassType) and _is_of_class(value, kind):

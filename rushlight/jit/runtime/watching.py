@@ -15,18 +15,18 @@ shape_analysis = LazyModule("rushlight.jit.passes.shape_analysis")
 
 
 def type_of_tensor(tensor: Tensor) -> TensorType:
-    """The complete type of a tensor; requires_grad is false while autograd is off."""
+    """Return the complete type of a tensor; requires_grad is false while autograd is off."""
     impl = tensor._impl
     return TensorType(impl.dtype, tuple(impl.sizes), tuple(impl.strides), needs_gradient(tensor), str(impl.device))
 
 
 def needs_gradient(tensor: Tensor) -> bool:
-    """Whether autograd records operations on a tensor now."""
+    """Return whether autograd records operations on a tensor now."""
     return state.grad_enabled and tensor.requires_grad
 
 
 def fits(tensor: object, kind: TensorType) -> bool:
-    """Whether a tensor fits a type."""
+    """Return whether a tensor fits a type."""
     if not isinstance(tensor, Tensor):
         return False
     impl = tensor._impl
@@ -40,7 +40,7 @@ def fits(tensor: object, kind: TensorType) -> bool:
 
 
 def _fit(expected: Sequence, found: Sequence) -> bool:
-    """Whether sizes or strides equal the expected ones, as far as these are known."""
+    """Return whether sizes or strides equal the expected ones, as far as these are known."""
     return len(expected) == len(found) and all(
         want is None or want == have for want, have in zip(expected, found, strict=True)
     )

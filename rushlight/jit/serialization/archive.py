@@ -67,23 +67,23 @@ class Archive(ZipReader):
         return order
 
     def has(self, name: str) -> bool:
-        """Whether there is a record."""
+        """Return whether there is a record."""
         return self.root + name in self.records
 
     def names(self, prefix: str) -> list[str]:
-        """The names of the records with this prefix, which is removed."""
+        """Return the names of the records with this prefix, which is removed."""
         full = self.root + prefix
         return [name.removeprefix(full) for name in self.records if name.startswith(full)]
 
     def text(self, name: str, limit: int = MAX_TEXT) -> str:
-        """A record as text; CheckpointError where it is not UTF-8."""
+        """Return a record as text; CheckpointError where it is not UTF-8."""
         try:
             return self.bytes(name, limit).decode()
         except UnicodeDecodeError:
             raise CheckpointError(f"record '{name}' is not UTF-8") from None
 
     def bytes(self, name: str, limit: int) -> bytes:
-        """A record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
+        """Return a record's bytes, inflated if necessary; CheckpointError for more than `limit` bytes."""
         record = self.records.get(self.root + name)
         if record is not None and record.method != _STORED:
             return self._inflate(record, limit)
@@ -108,7 +108,7 @@ class Archive(ZipReader):
         return data
 
     def storage(self, folder: str, claim: StorageClaim, where: str) -> UntypedStorage:
-        """The storage of a claim, from a record in a folder; its size must match the record's."""
+        """Return the storage of a claim, from a record in a folder; its size must match the record's."""
         record = self.find(f"{self.root}{folder}/{claim.key}")
         if record.size != claim.nbytes:
             raise CheckpointError(

@@ -60,16 +60,16 @@ class Program:
             self.texts[prefix] = before + printed.text
 
     def files(self) -> dict[str, str]:
-        """The texts by the names of their files, `__torch__/torch/nn.py`."""
+        """Return the texts by the names of their files, `__torch__/torch/nn.py`."""
         return {f"{prefix.replace('.', '/')}.py": text for prefix, text in self.texts.items()}
 
     def debug_files(self) -> dict[str, bytes]:
-        """The source-position records of the files, by file name."""
+        """Return the source-position records of the files, by file name."""
         made = {prefix: DebugPickler().dump_ranges(places) for prefix, places in self.places.items()}
         return {f"{prefix.replace('.', '/')}.py": data for prefix, data in made.items()}
 
     def function(self, function: Function, name: str, level: int = 0, self_type: Type | None = None) -> Printed:
-        """A function's definition."""
+        """Return a function's definition."""
         graph = function.graph
         self._note_operators(graph)
         printer = FunctionPrinter(self.types, self.constants, level)
@@ -138,7 +138,7 @@ class Program:
         return lines
 
     def _final(self, name: str, value: object) -> list[str]:
-        """A constant of a class. No code depends on it, so constants without a plain type are left out."""
+        """Return a constant of a class. No code depends on it, so constants without a plain type are left out."""
         kind = literal_type(value)
         return [] if kind is None or not is_plain(name) else [f"{name} : Final[{kind}] = {self._constant(value, ANY)}"]
 
@@ -150,7 +150,7 @@ class Program:
 
 
 def literal_type(value: object) -> str | None:
-    """The type of a constant of numbers and strings, as an annotation; None for any other value."""
+    """Return the type of a constant of numbers and strings, as an annotation; None for any other value."""
     if type(value) in (bool, int, float, str):
         return type(value).__name__ if type(value) is not str or value.isascii() else None
     if isinstance(value, tuple) and value:
@@ -173,7 +173,7 @@ class ConstantMap:
 
 
 def code_of(function: Function) -> tuple[str, dict[str, object]]:
-    """One function as code, and the constants that it refers to: `{"c0": tensor}`."""
+    """Return one function as code, and the constants that it refers to: `{"c0": tensor}`."""
     program = Program()
     arguments = function.schema.arguments
     is_method = bool(arguments) and isinstance(arguments[0].type, ClassType) and arguments[0].type.is_module

@@ -26,7 +26,7 @@ class ConstantTable:
         self.values: list[tuple[object, Type]] = []
 
     def name_of(self, value: object, kind: Type) -> str:
-        """`CONSTANTS.cN`; the same object has one number."""
+        """Return `CONSTANTS.cN`; the same object has one number."""
         for number, (known, _) in enumerate(self.values):
             if known is value or (isinstance(value, str) and known == value):
                 return f"CONSTANTS.c{number}"
@@ -35,7 +35,7 @@ class ConstantTable:
 
 
 def constant_text(value: object, kind: Type, constants: ConstantTable, types: TypeTable) -> str:
-    """A constant of a type as an expression."""
+    """Return a constant of a type as an expression."""
     if isinstance(value, Tensor | ExtensionObject) or (isinstance(value, str) and not value.isascii()):
         return constants.name_of(value, kind)
     if isinstance(value, Function):
@@ -56,7 +56,7 @@ def constant_text(value: object, kind: Type, constants: ConstantTable, types: Ty
 
 
 def plain_text(value: object) -> str:
-    """A number, a string, None, or a device."""
+    """Return a number, a string, None, or a device."""
     if isinstance(value, float):
         return number_text(value)
     if isinstance(value, complex):
@@ -69,7 +69,7 @@ def plain_text(value: object) -> str:
 
 
 def number_text(value: float) -> str:
-    """A float with all its digits; `inf` and `nan` are names there."""
+    """Return a float with all its digits; `inf` and `nan` are names there."""
     return float_text(value) if math.isfinite(value) else "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
@@ -92,5 +92,7 @@ def _dict_text(value: dict, kind: Type, constants: ConstantTable, types: TypeTab
 
 
 def needs_annotation(kind: Type) -> bool:
-    """Whether a container literal needs an annotation, because its elements would be inferred to have a narrower type."""
+    """Return whether a container literal needs an annotation, because its elements would be inferred to have a narrower
+    type.
+    """
     return kind.kind() in ("OptionalType", "UnionType", "NumberType", "AnyType", "InterfaceType", "AnyEnumType")

@@ -30,7 +30,7 @@ Write = Callable[["FunctionPrinter", Node], str]
 
 
 def expression(printer: FunctionPrinter, node: Node) -> str:
-    """A node's only result as an expression. RuntimeError for nodes that only this process can run."""
+    """Return a node's only result as an expression. RuntimeError for nodes that only this process can run."""
     if node.kind in _NEVER_SAVED:
         name = node.attributes.get("name", node.kind)
         raise RuntimeError(f"Couldn't export Python operator {name}: it is a function of Python, which archives can't hold. "
@@ -46,7 +46,7 @@ def expression(printer: FunctionPrinter, node: Node) -> str:
 
 
 def operator_name(kind: str) -> str:
-    """The name of an operator in code: `torch.add`, `ops.prim.min`."""
+    """Return the name of an operator in code: `torch.add`, `ops.prim.min`."""
     namespace, _, name = kind.partition("::")
     return f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
 
@@ -57,7 +57,7 @@ def _operator(printer: FunctionPrinter, node: Node) -> str:
     if operator is None or operator.schema.is_vararg:
         arguments = [printer.text(value) for value in values]
     else:
-        arguments = _arguments(printer, operator, values[: _needed(operator, values)])
+        arguments = _arguments(printer, operator, values[: _needed_argument_count(operator, values)])
     return f"{operator_name(node.kind)}({', '.join(arguments)})"
 
 
@@ -67,8 +67,8 @@ def _arguments(printer: FunctionPrinter, operator: Operator, values: list[Value]
     return [f"{argument.name}={text}" if argument.kwarg_only else text for argument, text in pairs]
 
 
-def _needed(operator: Operator, values: list[Value]) -> int:
-    """The number of arguments to write: trailing defaults are left out."""
+def _needed_argument_count(operator: Operator, values: list[Value]) -> int:
+    """Return the number of arguments to write: trailing defaults are left out."""
     arguments = operator.schema.arguments
     count = len(values)
     while count and arguments[count - 1].has_default and _is_default(values[count - 1], arguments[count - 1].default):
@@ -94,7 +94,7 @@ def _get_attribute(printer: FunctionPrinter, node: Node) -> str:
 
 
 def is_plain(name: str) -> bool:
-    """Whether an attribute can be written with a dot."""
+    """Return whether an attribute can be written with a dot."""
     return name.isidentifier() and name.isascii() and not keyword.iskeyword(name)
 
 
@@ -192,7 +192,7 @@ def _raise(printer: FunctionPrinter, node: Node) -> str:
     return f"ops.prim.RaiseException({', '.join(map(printer.text, given))})"
 
 
-def _sorted(printer: FunctionPrinter, node: Node) -> str:
+def _print_sorted(printer: FunctionPrinter, node: Node) -> str:
     return f"sorted({printer.text(node.input())})"
 
 
@@ -202,7 +202,7 @@ _WRITERS: dict[str, Write] = {
     "prim::unchecked_cast": _cast("unchecked_cast"), "prim::Uninitialized": _cast("uninitialized"),
     "prim::isinstance": _isinstance, "prim::tolist": _to_list, "prim::ListConstruct": _list, "prim::DictConstruct": _dict,
     "prim::TupleConstruct": _tuple, "prim::TupleIndex": _tuple_item, "prim::TupleSlice": _tuple_slice,
-    "aten::__getitem__": _item, "prim::Print": _print, "prim::RaiseException": _raise, "aten::sorted": _sorted,
+    "aten::__getitem__": _item, "prim::Print": _print, "prim::RaiseException": _raise, "aten::sorted": _print_sorted,
 }  # fmt: skip
 
 

@@ -14,7 +14,7 @@ _MAX_NESTING = 50  # limits nesting; long expressions are split into lines anywa
 
 
 def inlined_nodes(block: Block) -> set[Node]:
-    """The nodes of a block, and of the blocks inside, that are printed within expressions."""
+    """Return the nodes of a block, and of the blocks inside, that are printed within expressions."""
     scanner = _Scanner()
     scanner.block(block)
     return scanner.inlined
@@ -54,7 +54,7 @@ class _Scanner:
 
 
 def _before(node: Node) -> Node | None:
-    """The last non-constant node before one."""
+    """Return the last non-constant node before one."""
     before = node.previous
     while before.kind == "prim::Constant":
         before = before.previous

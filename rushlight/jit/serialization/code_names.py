@@ -55,7 +55,7 @@ class LocalNames:
         self.names[value] = name
 
     def fresh(self, base: str) -> str:
-        """An unused name."""
+        """Return an unused name."""
         name = base
         while name in self.taken or name in _RESERVED:
             number = self.counts.get(base, 0)
@@ -66,7 +66,7 @@ class LocalNames:
 
 
 def identifier(debug_name: str) -> str:
-    """A debug name, without its numeric suffix, as an identifier."""
+    """Return a debug name, without its numeric suffix, as an identifier."""
     suffixed = _SUFFIX.match(debug_name)
     text = re.sub(r"[^A-Za-z0-9_]", "_", suffixed[1] if suffixed else debug_name)
     return text if text[:1].isalpha() or text[:1] == "_" else f"_{text}"
@@ -82,7 +82,9 @@ class TypeTable:
         self.classes: set[str] = set()
 
     def name_of(self, item: Type | Function) -> str:
-        """The qualified name of a class, NamedTuple, enumeration, interface or function; mangled if the name is taken."""
+        """Return the qualified name of a class, NamedTuple, enumeration, interface or function; mangled if the name is
+        taken.
+        """
         if isinstance(item, ExtensionType):  # torch defines these
             return item.name
         key = _named_tuple_key(item)
@@ -97,12 +99,12 @@ class TypeTable:
         return self.names[key]
 
     def _outside_of_class(self, name: str) -> str:
-        """The name of a static method as a function beside its class."""
+        """Return the name of a static method as a function beside its class."""
         prefix, _, last = name.rpartition(".")
         return f"{prefix.rpartition('.')[0]}.{last}" if prefix in self.classes else name
 
     def text(self, kind: Type) -> str:
-        """A type as an annotation."""
+        """Return a type as an annotation."""
         if isinstance(kind, ClassType | EnumType | InterfaceType) or is_named_tuple(kind):
             return self.name_of(kind)
         if isinstance(kind, TupleType):  # includes the results of operators with several results
@@ -115,17 +117,17 @@ class TypeTable:
 
 
 def is_named_tuple(kind: Type) -> bool:
-    """Whether a type is a user's NamedTuple; the results of operators such as `max` are named, too."""
+    """Return whether a type is a user's NamedTuple; the results of operators such as `max` are named, too."""
     return isinstance(kind, TupleType) and kind.name is not None and (kind.python_class is not None or kind.name.count(".") > 1)
 
 
 def _named_tuple_key(item: object) -> object:
-    """The identity of an item: NamedTuples compare by content, everything else by object."""
+    """Return the identity of an item: NamedTuples compare by content, everything else by object."""
     return (item.name, item.fields, item.elements) if isinstance(item, TupleType) else item
 
 
 def qualified(name: str) -> str:
-    """A name below `__torch__`, as all names in archives, with valid identifiers as parts."""
+    """Return a name below `__torch__`, as all names in archives, with valid identifiers as parts."""
     parts = [re.sub(r"\W", "_", part) or "_" for part in name.split(".")]
     parts = [part if not part[:1].isdigit() and not keyword.iskeyword(part) else f"_{part}" for part in parts]
     return ".".join(parts if parts[0] == "__torch__" and len(parts) > 1 else ["__torch__", *parts])

@@ -41,7 +41,7 @@ class FunctionPrinter:
     def function(
         self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None = None, hides_self: bool = False
     ) -> str:  # fmt: skip
-        """The whole definition, with a line end; `hides_self` leaves out the type of the first parameter."""
+        """Return the whole definition, with a line end; `hides_self` leaves out the type of the first parameter."""
         self.inlined = inlined_nodes(graph.block)
         for value, argument in zip(graph.inputs, schema.arguments, strict=True):
             self.names.share(value, self.names.fresh(identifier(argument.name)))
@@ -71,14 +71,14 @@ class FunctionPrinter:
         self.places.append(self.place)
 
     def ranges(self) -> list[tuple[int, SourceRange]]:
-        """The source positions of printed lines: offsets in the definition's text, and places of the user's source."""
+        """Return the source positions of printed lines: offsets in the definition's text, and places of the user's source."""
         offsets = accumulate((len(line) + 1 for line in self.lines), initial=0)
         return list(zip(offsets, self.places, strict=False))
 
     # Values
 
     def text(self, value: Value) -> str:
-        """A value as an expression: its name, a literal, or the saved expression for its only use."""
+        """Return a value as an expression: its name, a literal, or the saved expression for its only use."""
         if value in self.expressions:
             return self.expressions[value]
         if value.is_constant:
@@ -114,7 +114,7 @@ class FunctionPrinter:
     # Nodes
 
     def block(self, block: Block) -> None:
-        """The nodes of a block."""
+        """Print the nodes of a block."""
         for node in block.nodes:
             if node.kind != "prim::Constant":
                 self._node(node)
@@ -141,7 +141,7 @@ class FunctionPrinter:
         self._line(f"{names}= {self.text(node.input())}" if names else self.text(node.input()))
 
     def _module_index(self, node: Node) -> None:
-        """A submodule by index or key, with its interface type."""
+        """Print a submodule by index or key, with its interface type."""
         self._split(node.inputs)
         container, key = map(self.text, node.inputs)
         self._line(f"{self.names.give(node.output)} : {self.types.text(node.output.type)} = {container}[{key}]")
@@ -234,7 +234,7 @@ class FunctionPrinter:
         self.level -= 1
 
     def _while(self, node: Node, names: list[str]) -> None:
-        """A loop with a condition; a trip count is additionally counted and tested."""
+        """Print a loop that has a condition. If it also has a trip count, the code counts and tests the rounds."""
         body = node.blocks[0]
         counts = node.input().constant() != _ENDLESS
         condition, count = self.names.fresh("_"), ""

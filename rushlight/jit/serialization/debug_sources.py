@@ -29,11 +29,11 @@ class DebugSources:
         self.sources: dict[int, Source | None] = {}
 
     def find(self, offset: int) -> SourceRange | None:
-        """The original range of the code at an offset."""
+        """Return the original range of the code at an offset."""
         try:
             if self.offsets is None:
                 self.offsets = []
-                self._read()
+                self._read_entries()
             index = bisect.bisect_right(self.offsets, offset) - 1
             if index < 0:
                 return None
@@ -46,7 +46,7 @@ class DebugSources:
         except (UnpicklingError, TypeError, ValueError, IndexError):
             return None
 
-    def _read(self) -> None:
+    def _read_entries(self) -> None:
         value = Unpickler(io.BytesIO(self.data), len(self.data), _find_global, _refuse).load()
         if value[0] == FORMAT:
             self.strings, value = value[1], value[2]
@@ -55,7 +55,7 @@ class DebugSources:
         self.ranges = [each for _, each in entries]
 
     def _source(self, parts: tuple) -> Source | None:
-        """A source, in the format with a string table, or in the older one with inline strings."""
+        """Return a source, in the format with a string table, or in the older one with inline strings."""
         if id(parts) not in self.sources:
             lines, name, first_line = parts
             text = "".join(self.strings[number] for number in lines) if isinstance(lines, list) else lines
@@ -66,7 +66,7 @@ class DebugSources:
 
 
 def _characters(text: str, offset: int) -> int:
-    """A byte offset converted to a character offset."""
+    """Return a byte offset converted to a character offset."""
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 
 

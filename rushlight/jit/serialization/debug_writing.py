@@ -18,7 +18,7 @@ class DebugPickler(Pickler):
         self.written: dict[int, int] = {}
 
     def dump_ranges(self, ranges: list[tuple[int, SourceRange]]) -> bytes:
-        """The pickle for offsets and the ranges behind them."""
+        """Return the pickle for offsets and the ranges behind them."""
         known = [(offset, each.original or each) for offset, each in ranges]
         known = [(offset, each) for offset, each in known if each.source.text]
         for _, each in known:

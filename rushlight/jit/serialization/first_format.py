@@ -39,13 +39,13 @@ class FirstFormat:
         self.archive = archive
         self.importer = importer
         self.storages = StorageTable(partial(archive.storage, _TENSORS.removesuffix("/")), map_location)
-        self.model = _parsed(archive.text("model.json"))
+        self.model = _parse_model(archive.text("model.json"))
         self.tensors = tuple(map(self._tensor, _many(self.model, "tensors")))
         self.count = 0
         self.attributes: list | None = None
 
     def main_module(self) -> ScriptObject:
-        """The object of the main module, with all its submodules."""
+        """Return the object of the main module, with all its submodules."""
         if not isinstance(self.model.get("mainModule"), dict):
             raise CheckpointError("model.json describes no mainModule")
         return self._module(self.model["mainModule"])
@@ -71,14 +71,14 @@ class FirstFormat:
     # Modules
 
     def _module(self, described: dict) -> ScriptObject:
-        """A module: a new type with a generated name, and its object."""
+        """Return a module: a new type with a generated name, and its object."""
         name = _text(described, "name", "module")
         kind = ClassType(f"__torch__.___torch_mangle_{self.count}.{name if name.isidentifier() else 'Module'}", is_module=True)
         self.count += 1
         values: dict[str, object] = {}
         for each in _many(described, "parameters"):
             is_buffer = each.get("isBuffer", False) is True
-            self._add(kind, values, _text(each, "name"), TENSOR, self._numbered(each), (not is_buffer, is_buffer))
+            self._add(kind, values, _text(each, "name"), TENSOR, self._tensor_by_number(each), (not is_buffer, is_buffer))
         for each in _many(described, "attributes"):
             wanted = self.importer.parse_type(_text(each, "type"))
             self._add(kind, values, _text(each, "name"), wanted, self._attribute(each, wanted))
@@ -104,7 +104,7 @@ class FirstFormat:
         kind.add_attribute(name, wanted, *flags)
         values[name] = value
 
-    def _numbered(self, described: dict) -> Tensor:
+    def _tensor_by_number(self, described: dict) -> Tensor:
         number = _integer(described, "tensorId")
         if not 0 <= number < len(self.tensors):
             raise CheckpointError(f"model.json refers to tensor {number}, and there are {len(self.tensors)}")
@@ -140,7 +140,7 @@ class FirstFormat:
 # Fields of the description
 
 
-def _parsed(text: str) -> dict:
+def _parse_model(text: str) -> dict:
     try:
         model = json.loads(text)
     except ValueError as error:

@@ -46,14 +46,14 @@ class ImportedFunction(Function):
 
     @property
     def schema(self) -> FunctionSchema:
-        """The signature that the code declares."""
+        """Return the signature that the code declares."""
         if self.schema_ is None:
             with self.importer.lock:
                 self.schema_ = self._plain_schema() or self._any_schema()
         return self.schema_
 
     def _plain_schema(self) -> FunctionSchema | None:
-        """A signature of plain types, with plain defaults; None for any other."""
+        """Return a signature of plain types, with plain defaults; None for any other."""
         arguments = self.node.args
         if arguments.posonlyargs or arguments.vararg or arguments.kwonlyargs or arguments.kwarg or self.node.decorator_list:
             return None
@@ -88,7 +88,7 @@ class ImportedFunction(Function):
         }
 
     def prepared_graph(self) -> Graph:
-        """A graph for an executor; read from the cache folder if another process has compiled it."""
+        """Return a graph for an executor; read from the cache folder if another process has compiled it."""
         kept = self.importer.kept_graphs
         return super().prepared_graph() if kept is None else kept.graph_of(self, super().prepared_graph)
 

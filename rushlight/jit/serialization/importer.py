@@ -60,11 +60,11 @@ class CodeFile:
     debug: DebugSources | None = None
 
     def parse(self, definition: str) -> tuple[ast.FunctionDef | ast.ClassDef, SourceContext]:
-        """A definition, and its source context; CheckpointError where the syntax is invalid."""
+        """Return a definition, and its source context; CheckpointError where the syntax is invalid."""
         text, first_line, start = self.chunks[definition]
         origin = None if self.debug is None else lambda offset: self.debug.find(start + offset)
         try:
-            body = _parsed(text)
+            body = _parse_code(text)
         except SyntaxError:
             text = re.sub(_KEYWORD, _as_identifier, text)
             body = self._parsed_again(text, definition)
@@ -76,24 +76,24 @@ class CodeFile:
 
     def _parsed_again(self, text: str, definition: str) -> list[ast.stmt]:
         try:
-            return _parsed(text)
+            return _parse_code(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
 
 
-def _parsed(text: str) -> list[ast.stmt]:
+def _parse_code(text: str) -> list[ast.stmt]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python's warnings about literals don't concern the archive's user
         return ast.parse(text).body
 
 
 def _as_identifier(found: re.Match) -> str:
-    """A Python keyword as an attribute's name, written with a full-width first letter, which Python normalises."""
+    """Return a Python keyword as an attribute's name, written with a full-width first letter, which Python normalises."""
     return chr(ord(found[0][0]) - ord("!") + ord("\uff01")) + found[0][1:]
 
 
 def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
-    """The definitions of a file, which start in column 0; CheckpointError for duplicate names and for anything else."""
+    """Return the definitions of a file, which start in column 0; CheckpointError for duplicate names and for anything else."""
     lines = text.split("\n")
     offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts = [number for number, line in enumerate(lines) if line and not line[0].isspace()]
@@ -111,7 +111,7 @@ def split_file(name: str, text: str, debug: bytes | None) -> CodeFile:
 
 
 def _attribute_types(node: ast.ClassDef) -> list[str]:
-    """The qualified names in the annotations of a class's attributes."""
+    """Return the qualified names in the annotations of a class's attributes."""
     annotated = [statement.annotation for statement in node.body if isinstance(statement, ast.AnnAssign)]
     annotated += [statement.value for statement in node.body if isinstance(statement, ast.Assign)]  # __annotations__["0"] = ...
     names = [ast.unparse(each) for kind in annotated for each in ast.walk(kind) if isinstance(each, ast.Attribute)]
@@ -138,20 +138,20 @@ class Importer:
 
     @cached_property
     def resolver(self) -> ArchiveResolver:
-        """The name resolver of the code."""
+        """Return the name resolver of the code."""
         return names.ArchiveResolver(self)
 
     # Files
 
     def definition(self, name: str) -> tuple[ast.AST, SourceContext] | None:
-        """The definition of a qualified name; None if there is none."""
+        """Return the definition of a qualified name; None if there is none."""
         prefix, _, last = name.rpartition(".")
         if prefix not in self.files:
-            self.files[prefix] = self._read(prefix) if prefix.partition(".")[0] == ROOT else None
+            self.files[prefix] = self._read_file(prefix) if prefix.partition(".")[0] == ROOT else None
         found = self.files[prefix]
         return None if found is None or last not in found.chunks else found.parse(last)
 
-    def _read(self, prefix: str) -> CodeFile | None:
+    def _read_file(self, prefix: str) -> CodeFile | None:
         name = f"code/{prefix.replace('.', '/')}.py"
         text = self.read(name)
         return None if text is None else split_file(name, text, self.read_debug(f"{name}.debug_pkl"))
@@ -159,7 +159,7 @@ class Importer:
     # Types
 
     def find_type(self, name: str) -> Type | None:
-        """The type of a qualified name; None if it is no type."""
+        """Return the type of a qualified name; None if it is no type."""
         if name.startswith(EXTENSIONS):
             found = extension_type(name)
             if found is None and name.count(".") > EXTENSIONS.count("."):
@@ -211,14 +211,14 @@ class Importer:
             self._class(name, node, context, base == "Module")
 
     def type_of(self, node: ast.expr, context: SourceContext) -> Type:
-        """The type that an expression denotes."""
+        """Return the type that an expression denotes."""
         plain = plain_type(node, self.find_type)
         if plain is not None:
             return plain
         return annotations.type_from_tree(expressions.build_expression(context, node), self.find_type)
 
     def parse_type(self, text: str) -> Type:
-        """The type that a text denotes, in the code's notation."""
+        """Return the type that a text denotes, in the code's notation."""
         context = SourceContext(Source(text, "a type's text"))
         try:
             return self.type_of(ast.parse(text, mode="eval").body, context)
@@ -272,7 +272,7 @@ class Importer:
     # Functions
 
     def find_function(self, name: str) -> Function | None:
-        """The function of a qualified name, or a static method of a class; None if there is none."""
+        """Return the function of a qualified name, or a static method of a class; None if there is none."""
         with self.lock:
             if name not in self.functions:
                 found = self.definition(name)
@@ -284,7 +284,7 @@ class Importer:
 
 
 def named_tuple_class(name: str, fields: tuple[str, ...]) -> type:
-    """A class like those of `collections.namedtuple`, which would generate its methods from source text."""
+    """Return a class like those of `collections.namedtuple`, which would generate its methods from source text."""
 
     def new(cls: type, *values: object) -> tuple:
         if len(values) != len(fields):
@@ -344,7 +344,8 @@ class ClassReader:
         self.made.add_attribute(name, kind, is_parameter, is_buffer)
 
     def _assignment(self, node: ast.Assign) -> None:
-        """`__parameters__ = [...]`, and `__annotations__["0"] = type` for attributes whose names are no identifiers."""
+        """Read an assignment in a class: `__parameters__ = [...]`, or `__annotations__["0"] = type` for an attribute whose name
+        is no identifier."""
         target = node.targets[0]
         if isinstance(target, ast.Name) and target.id in ("__annotations__", "__constants__"):
             return

@@ -46,7 +46,7 @@ class KeptGraphs:
         self._key: str | None = None
 
     def path(self, function: Function, *about: str, kind: str = "code") -> Path | None:
-        """The entry of a function and kind; None without a cache."""
+        """Return the entry of a function and kind; None without a cache."""
         if any(map(os.environ.get, _WATCHED)):
             return None
         try:
@@ -58,7 +58,7 @@ class KeptGraphs:
         return folder / f"{cache.digest(self._key, function.name, *about)}.{kind}"
 
     def graph_of(self, function: Function, compile: Callable[[], Graph]) -> Graph:
-        """The graph of a function for an executor; `compile` makes it if it is not cached."""
+        """Return the graph of a function for an executor; `compile` makes it if it is not cached."""
         path = self.path(function)
         if path is None:
             return compile()
@@ -70,32 +70,32 @@ class KeptGraphs:
     # Names of references in instructions
 
     def name_of_function(self, function: Function) -> tuple[str, ...]:
-        """The qualified name of one of the archive's functions."""
+        """Return the qualified name of one of the archive's functions."""
         name = tuple(function.name.rpartition(".")[::2])
         if self.function(name) is not function:
             raise kept_code.CannotKeep
         return name
 
     def function(self, name: tuple[str, ...]) -> Function | None:
-        """The method of a class, or the function, of a qualified name."""
+        """Return the method of a class, or the function, of a qualified name."""
         owner = self.type(name[0])
         found = getattr(owner, "methods", {}).get(name[1])
         return self.importer.find_function(".".join(name)) if owner is None else found
 
     def name_of_tensor(self, tensor: Tensor) -> int:
-        """Its number among the archive's constants."""
+        """Return its number among the archive's constants."""
         for number, each in enumerate(self.importer.constants()):
             if each is tensor:
                 return number
         raise kept_code.CannotKeep
 
     def tensor(self, number: int) -> Tensor | None:
-        """The constant of a number."""
+        """Return the constant of a number."""
         constants = self.importer.constants()
         return constants[number] if 0 <= number < len(constants) else None
 
     def type(self, name: str) -> Type | None:
-        """One of the archive's classes."""
+        """Return one of the archive's classes."""
         return self.importer.find_type(name) if name.startswith("__torch__.") else None
 
 
@@ -108,12 +108,12 @@ class KeptPrograms:
         self.tensor = names.tensor
 
     def path(self, spec: tuple) -> Path | None:
-        """The entry for a kind of arguments and the current number of threads."""
+        """Return the entry for a kind of arguments and the current number of threads."""
         compiler = cache.version_of(_LIBRARY, _COMPILER)
         return self.names.path(self.function, compiler, str(get_num_threads()), repr(spec), kind="program")
 
     def name_of_tensor(self, tensor: Tensor) -> int:
-        """The number of a constant; ValueError for a tensor that is none."""
+        """Return the number of a constant; ValueError for a tensor that is none."""
         try:
             return self.names.name_of_tensor(tensor)
         except kept_code.CannotKeep as error:

@@ -21,7 +21,7 @@ _NAMED = {"inf": math.inf, "nan": math.nan, "infj": complex(0, math.inf), "nanj"
 
 
 def literal_value(node: ast.expr, context: SourceContext, importer: Importer) -> object:
-    """The value of a constant expression."""
+    """Return the value of a constant expression."""
     if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | complex | str | None):
         return node.value
     if isinstance(node, ast.Name) and node.id in _NAMED:
@@ -40,8 +40,8 @@ def literal_value(node: ast.expr, context: SourceContext, importer: Importer) ->
         keys, items = ([literal_value(item, context, importer) for item in each] for each in values)
         return dict(zip(keys, items, strict=True))
     if isinstance(node, ast.Call):
-        return _called(node, context, importer)
-    found = _dotted(node, context, importer)
+        return _call_value(node, context, importer)
+    found = _attribute_value(node, context, importer)
     if found is NotImplemented:
         raise ErrorReport(context.range(node), "only constants may stand here")
     return found
@@ -54,8 +54,8 @@ def _complex(node: ast.BinOp, context: SourceContext, importer: Importer) -> com
     raise ErrorReport(context.range(node), "only constants may stand here")
 
 
-def _called(node: ast.Call, context: SourceContext, importer: Importer) -> object:
-    """`annotate(List[int], [])`, and `torch.device("cpu")`."""
+def _call_value(node: ast.Call, context: SourceContext, importer: Importer) -> object:
+    """Evaluate `annotate(List[int], [])` or `torch.device("cpu")`."""
     name = ast.unparse(node.func)
     if name == "annotate" and len(node.args) == 2:
         return literal_value(node.args[1], context, importer)
@@ -66,8 +66,8 @@ def _called(node: ast.Call, context: SourceContext, importer: Importer) -> objec
     raise ErrorReport(context.range(node), "only constants may stand here")
 
 
-def _dotted(node: ast.expr, context: SourceContext, importer: Importer) -> object:
-    """`CONSTANTS.c0`, and members of enumerations."""
+def _attribute_value(node: ast.expr, context: SourceContext, importer: Importer) -> object:
+    """Evaluate `CONSTANTS.c0` or a member of an enumeration."""
     if not isinstance(node, ast.Attribute):
         return NotImplemented
     base = ast.unparse(node.value)

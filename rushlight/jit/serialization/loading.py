@@ -71,7 +71,7 @@ class _Loader:
             self.importer.kept_graphs = KeptGraphs(self.importer, self._compiled_content)
 
     def _compiled_content(self) -> list[str]:
-        """The inputs of compilation: code and constants, identified by the checksums that reading has verified."""
+        """Return the inputs of compilation: code and constants, identified by the checksums that reading has verified."""
         records = self.archive.records.values()
         constants = [f"{each.name.removeprefix(self.archive.root)} {each.size} {each.checksum}" for each in records
                      if each.name.startswith(f"{self.archive.root}constants")]  # fmt: skip
@@ -81,8 +81,8 @@ class _Loader:
         return self.texts.get(name.removeprefix("code/"))
 
     def load(self, extra_files: dict[str, str | bytes] | None) -> ScriptModule:
-        """The module of the archive."""
-        root = self._first_format() if self.archive.is_first_format else self._pickled()
+        """Return the module of the archive."""
+        root = self._first_format() if self.archive.is_first_format else self._load_pickled()
         for name in extra_files or ():
             if self.archive.has(f"extra/{name}"):
                 extra_files[name] = self.archive.bytes(f"extra/{name}", MAX_TEXT)
@@ -93,7 +93,7 @@ class _Loader:
         self.constants = tuple(tensor.detach() for tensor in read.tensors)
         return read.main_module()
 
-    def _pickled(self) -> ScriptObject:
+    def _load_pickled(self) -> ScriptObject:
         if self.archive.has("constants.pkl"):
             constants = self._unpickle("constants.pkl", "constants")
             if not isinstance(constants, tuple):

@@ -19,7 +19,7 @@ _MAX_DEPTH = 200
 
 
 def module_object(kind: ClassType) -> ScriptObject:
-    """A new module of a type, without its attributes' values."""
+    """Return a new module of a type, without its attributes' values."""
     internal = frozenset(vars(Module())) - _OWN | {"_c", "_concrete", "original_name"}
     for name in kind.attributes:
         if name in internal or name.startswith("__"):
@@ -43,7 +43,7 @@ def fill_module(target: ScriptObject, values: dict[str, object]) -> None:
 
 
 def module_of(root: ScriptObject) -> ScriptModule:
-    """The module of an object, finished with all its submodules: tensors that are parameters become Parameters."""
+    """Return the module of an object, finished with all its submodules: tensors that are parameters become Parameters."""
     module = root.slots._module
     modules = _all_modules(module)
     replacer = _Replacer()
@@ -63,7 +63,7 @@ def module_of(root: ScriptObject) -> ScriptModule:
 
 
 def _all_modules(module: ScriptModule) -> list[ScriptModule]:
-    """The modules in a module, each once. Those assigned as attributes, by `__setstate__`, become submodules."""
+    """Return the modules in a module, each once. Those assigned as attributes, by `__setstate__`, become submodules."""
     found: dict[int, ScriptModule] = {}
     pending = [module]
     while pending:
@@ -88,13 +88,13 @@ class _Replacer:
         self.done: dict[int, tuple[object, object]] = {}
 
     def parameter(self, value: Tensor) -> Parameter:
-        """The Parameter over a tensor's memory."""
+        """Return the Parameter over a tensor's memory."""
         if id(value) not in self.made:
             self.made[id(value)] = (value, Parameter(value.detach(), value.requires_grad))
         return self.made[id(value)][1]
 
     def replaced(self, value: object, depth: int) -> object:
-        """A value with its tensors replaced, in place where that is possible."""
+        """Return a value with its tensors replaced, in place where that is possible."""
         if isinstance(value, Tensor):
             return self.made[id(value)][1] if id(value) in self.made else value
         if depth > _MAX_DEPTH or type(value) not in (list, dict, tuple):

@@ -47,19 +47,19 @@ class ArchiveResolver:
                          "CONSTANTS": Constants(self), "__torch__": Package(self, "__torch__")}  # fmt: skip
 
     def value(self, name: str, where: SourceRange, emitter: Emitter) -> SugaredValue | None:
-        """The meaning of a name; None if it has none."""
+        """Return the meaning of a name; None if it has none."""
         return self._values.get(name)
 
     def type(self, name: str) -> Type | None:
-        """The class that a dotted name denotes."""
+        """Return the class that a dotted name denotes."""
         return self.importer.find_type(name)
 
     def constant_value(self, value: object, where: SourceRange, emitter: Emitter) -> SugaredValue:
-        """The sugared value of a class's constant."""
+        """Return the sugared value of a class's constant."""
         return ConstantValue(value)
 
     def constant(self, name: str, where: SourceRange) -> object:
-        """The value of `CONSTANTS.name`, where the name is `c` and a number."""
+        """Return the value of `CONSTANTS.name`, where the name is `c` and a number."""
         values = self.importer.constants()
         number = int(name[1:]) if name[:1] == "c" and name[1:].isascii() and name[1:].isdigit() and len(name) < 12 else -1
         if not 0 <= number < len(values):

@@ -46,7 +46,7 @@ class ArchivePickler(Pickler):
         self.types = types
 
     def dump_typed(self, value: object, kind: Type) -> bytes:
-        """The pickle of a value; RuntimeError for values that archives can't hold."""
+        """Return the pickle of a value; RuntimeError for values that archives can't hold."""
         self.out += pickle.PROTO + b"\x02"
         try:
             self.save_typed(value, kind)

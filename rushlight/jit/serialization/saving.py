@@ -47,7 +47,7 @@ def save(m: ScriptModule | ScriptFunction, f: str | os.PathLike | BinaryIO, _ext
 
 
 def save_to_buffer(m: ScriptModule | ScriptFunction, _extra_files: dict | None = None) -> bytes:
-    """The bytes of an archive."""
+    """Return the bytes of an archive."""
     buffer = io.BytesIO()
     save(m, buffer, _extra_files)
     return buffer.getvalue()
@@ -58,7 +58,7 @@ def _root_of(m: ScriptModule | ScriptFunction) -> ScriptObject:
 
 
 def _placeholder(function: Function) -> ScriptObject:
-    """A module whose `forward` is a function."""
+    """Return a module whose `forward` is a function."""
     kind = ClassType("__torch__.PlaceholderModule", is_module=True)
     kind.add_attribute("training", BOOL)
     graph = function.graph.copy()
@@ -74,7 +74,7 @@ def _placeholder(function: Function) -> ScriptObject:
 
 
 def version_of(program: Program) -> int:
-    """The oldest archive version in which a program's operators have their current meaning."""
+    """Return the oldest archive version in which a program's operators have their current meaning."""
     return max([_OLDEST_VERSION, *(_CHANGED[name] for name in program.operators if name in _CHANGED)])
 
 

@@ -93,7 +93,7 @@ def unpickle(
     data: bytes, persistent_load: Callable[[Any], Any], find_type: FindType, parse_type: Callable[[str], Type],
     tensors: Sequence[Tensor] = (),
 ) -> object:  # fmt: skip
-    """The object in a pickle; UnpicklingError for malformed data."""
+    """Return the object in a pickle; UnpicklingError for malformed data."""
     return ArchiveUnpickler(io.BytesIO(data), len(data), persistent_load, find_type, parse_type, tensors).load()
 
 
@@ -108,7 +108,7 @@ class Conformer:
         self.kept: list[object] = []
 
     def conform(self, value: object, kind: Type, what: str) -> object:
-        """The value, converted to the type; UnpicklingError, naming `what`, where it does not conform."""
+        """Return the value, converted to the type; UnpicklingError, naming `what`, where it does not conform."""
         if isinstance(kind, ListType | DictType | TupleType) and isinstance(value, list | dict | tuple):
             key = (id(value), kind)
             if key not in self.seen:

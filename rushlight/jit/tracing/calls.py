@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
 
 def call_of(op: OpOverload, stack: list) -> Call:
-    """The graph's form of a call of `op` with these arguments."""
+    """Return the graph's form of a call of `op` with these arguments."""
     rule = RULES.get(op.name)
     if rule is not None:
         return rule(stack)
@@ -45,7 +45,7 @@ def call_of(op: OpOverload, stack: list) -> Call:
 
 
 def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
-    """A factory's device and pin_memory are always written."""
+    """Fill in the device and pin_memory of a factory call: graphs always write them."""
     if pairs[positions["device"]][0] is None:
         pairs[positions["device"]] = (device("cpu"), _DEVICE)
     if pairs[positions["pin_memory"]][0] is None:
@@ -53,7 +53,7 @@ def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
 
 
 def _conversion(stack: list) -> Call:
-    """`to`: ATen's overload for the given arguments."""
+    """Return the call of ATen's overload of `to` for the given arguments."""
     self, dtype, layout, place, pin_memory, non_blocking, copy, form = stack
     place = device(place) if isinstance(place, str) else place
     flags = [(bool(non_blocking), _BOOL), (bool(copy), _BOOL), (form, _FORMAT)]
@@ -73,7 +73,7 @@ def _slice(stack: list) -> Call:
 
 
 def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable[[list], Call]:
-    """An operator whose second operand may be a number: as a tensor, or as the overload with a Scalar."""
+    """Return an operator whose second operand may be a number: as a tensor, or as the overload with a Scalar."""
 
     def rule(stack: list) -> Call:
         kind = _TENSOR if as_tensor or isinstance(stack[1], Tensor) else _SCALAR
@@ -85,7 +85,7 @@ def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable
 
 
 def _fill(stack: list) -> Call:
-    """An indexed write of a number: a tensor of the target's dtype."""
+    """Return an indexed write of a number: a tensor of the target's dtype."""
     made = (OfKind(stack[1], stack[0].dtype), _TENSOR)
     if not stack[0].dim():
         return Call("aten::copy_", [(stack[0], _TENSOR), made, (False, _BOOL)])
@@ -104,7 +104,7 @@ def _split_sizes(stack: list) -> Call:
 
 
 def _variance(name: str) -> Callable[[list], Call]:
-    """`var` and its like: graphs write `unbiased` unless another correction is given."""
+    """Return the rule for `var` and `std`: graphs write `unbiased` unless another correction is given."""
 
     def rule(stack: list) -> Call:
         self, dim, correction, keepdim = stack
@@ -118,17 +118,17 @@ def _variance(name: str) -> Callable[[list], Call]:
 
 def _convolution(dims: int) -> Callable[[list], Call]:
     def rule(stack: list) -> Call:
-        return _convolved(*stack[:3], *stack[3:6], False, [0] * dims, stack[6])
+        return _record_convolution(*stack[:3], *stack[3:6], False, [0] * dims, stack[6])
 
     return rule
 
 
-def _transposed(stack: list) -> Call:
+def _record_transposed(stack: list) -> Call:
     input, weight, bias, stride, padding, output_padding, groups, dilation = stack
-    return _convolved(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return _record_convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-def _convolved(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Call:
+def _record_convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Call:
     tensors = [(input, _TENSOR), (weight, _TENSOR), (bias, Type("Tensor", optional=True))]
     sizes = [(value, _INTS) for value in (stride, padding, dilation)]
     flags = [(value, _BOOL) for value in (False, False, True, True)]
@@ -158,8 +158,8 @@ RULES: dict[str, Callable[[list], Call]] = {
     "aten::rsub.Tensor": _scalar_operand("rsub", False, True),
     **{f"aten::{name}.correction": _variance(name) for name in ("var", "std", "var_mean", "std_mean")},
     **{f"aten::conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
-    "aten::conv_transpose1d": _transposed, "aten::conv_transpose2d.input": _transposed,
-    "aten::conv_transpose3d.input": _transposed,
+    "aten::conv_transpose1d": _record_transposed, "aten::conv_transpose2d.input": _record_transposed,
+    "aten::conv_transpose3d.input": _record_transposed,
     **{f"aten::{name}.Tensor": _scalar_operand(name, True, True) for name in ("add", "sub", "add_", "sub_")},
     **{f"aten::{name}.Tensor": _scalar_operand(name, True) for name in ("mul", "div", "mul_", "div_")},
     **{f"aten::{name}": _scalar_operand(name, True) for name in ("floor_divide", "floor_divide_")},

@@ -35,19 +35,19 @@ class TracingCheckError(Exception):
         lines = ["Tracing failed sanity checks!"]
         if graph_difference is not None:
             lines.append("ERROR: Graphs differed across invocations!")
-            lines.append(f"\tGraph diff:\n{_indented(graph_difference)}")
+            lines.append(f"\tGraph diff:\n{_indent(graph_difference)}")
         if constants is not None:
             lines.append(_UNTRACEABLE)
-            lines.append(_indented(constants))
+            lines.append(_indent(constants))
         super().__init__("\n".join(lines))
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join("\t\t" + line for line in text.splitlines())
 
 
 def cloned(value: object) -> object:
-    """A copy of example inputs with new tensors."""
+    """Return a copy of example inputs with new tensors."""
     if isinstance(value, Tensor):
         made = value.detach().clone()
         return made.requires_grad_(value.requires_grad) if value.requires_grad else made
@@ -61,7 +61,7 @@ def cloned(value: object) -> object:
 
 
 def compare_graphs(first: Graph, second: Graph) -> None:
-    """TracingCheckError unless two graphs, inlined, are the same."""
+    """Raise TracingCheckError unless two graphs, inlined, are the same."""
     texts = [_without_numbers(graph) for graph in (first, second)]
     if texts[0] != texts[1]:
         lines = [text.splitlines(keepends=True) for text in texts]
@@ -77,7 +77,9 @@ def compare_graphs(first: Graph, second: Graph) -> None:
 
 
 def _without_numbers(graph: Graph) -> str:
-    """A graph's text with renumbered values and without shapes, because the program may have changed its inputs' shapes."""
+    """Return a graph's text with renumbered values and without shapes, because the program may have changed its inputs'
+    shapes.
+    """
     copied = graph.copy()
     for node in [copied.block.param, *copied.all_nodes()]:
         for value in node.outputs:

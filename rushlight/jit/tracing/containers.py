@@ -22,7 +22,7 @@ _KEYS = {str: STRING, int: INT, float: FLOAT, bool: BOOL}
 
 
 def python_type(value: object) -> str:
-    """The type of an example input in Python's spelling, for messages."""
+    """Return the type of an example input in Python's spelling, for messages."""
     if isinstance(value, Tensor):
         return "Tensor"
     if isinstance(value, tuple):
@@ -36,7 +36,7 @@ def python_type(value: object) -> str:
 
 
 def input_type(value: object) -> Type | None:
-    """The type of an example input; None for what can't be traced."""
+    """Return the type of an example input; None for what can't be traced."""
     if isinstance(value, Tensor):
         return complete_type(value)
     if isinstance(value, tuple):
@@ -45,20 +45,20 @@ def input_type(value: object) -> Type | None:
             return None
         return TupleType(parts)
     if isinstance(value, list):
-        parts = {_unshaped(part) for part in map(input_type, value)} or {TENSOR}
+        parts = {_unshaped_type(part) for part in map(input_type, value)} or {TENSOR}
         return ListType(parts.pop()) if len(parts) == 1 and None not in parts else None
     if isinstance(value, dict) and value:
-        kinds = {(_KEYS.get(type(key)), _unshaped(input_type(item))) for key, item in value.items()}
+        kinds = {(_KEYS.get(type(key)), _unshaped_type(input_type(item))) for key, item in value.items()}
         return DictType(*kinds.pop()) if len(kinds) == 1 and not any(None in pair for pair in kinds) else None
     return None
 
 
-def _unshaped(kind: Type | None) -> Type | None:
+def _unshaped_type(kind: Type | None) -> Type | None:
     return None if kind is None else unshaped(kind)
 
 
 def check_inputs(inputs: tuple) -> None:
-    """RuntimeError if an example input can't be traced."""
+    """Raise RuntimeError if an example input can't be traced."""
     if any(input_type(value) is None for value in inputs):
         raise RuntimeError(f"Type '{python_type(inputs)}' {_NO_TENSORS}")
 
@@ -93,7 +93,7 @@ def take_apart(tracing: TracingState, example: object, value: Value) -> object:
 
 
 def output_value(tracing: TracingState, result: object) -> Value:
-    """The program's result as a value. RuntimeError if a graph can't return it."""
+    """Return the program's result as a value. RuntimeError if a graph can't return it."""
     graph = tracing.graph
     if isinstance(result, Tensor):
         return tracing.value_of(result)

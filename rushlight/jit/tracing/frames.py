@@ -16,19 +16,20 @@ _HOOKS = os.path.join(_PACKAGE, "nn", "modules", "module_hooks.py")
 
 
 def is_library(frame: FrameType) -> bool:
-    """Whether a frame runs the library's own code."""
+    """Return whether a frame runs the library's own code."""
     return frame.f_code.co_filename.startswith(_PACKAGE)
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame outside the library."""
+    """Return the innermost frame outside the library."""
     while frame is not None and is_library(frame):
         frame = frame.f_back
     return frame
 
 
 def calling_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame outside of the dispatching code: the user's, or that of a function or module of `rushlight.nn`."""
+    """Return the innermost frame outside of the dispatching code: the user's, or that of a function or module of
+    `rushlight.nn`."""
     while frame is not None:
         path = frame.f_code.co_filename
         if not (path.startswith(_MACHINERY) or path == _HOOKS):
@@ -38,12 +39,12 @@ def calling_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def range_of(frame: FrameType | None) -> SourceRange:
-    """A frame's line as a source range, followed by the user's lines up to the call of the tracer."""
+    """Return a frame's line as a source range, followed by the user's lines up to the call of the tracer."""
     return NO_SOURCE if frame is None else _range(frame.f_code.co_filename, frame.f_lineno, _callers(frame.f_back))
 
 
 def _callers(frame: FrameType | None) -> tuple[tuple[str, int, str], ...]:
-    """(file, line, function) of the user's frames, innermost first, up to the call of the tracer."""
+    """Return (file, line, function) of the user's frames, innermost first, up to the call of the tracer."""
     found = []
     while frame is not None and not frame.f_code.co_filename.startswith(_TRACER):
         if not is_library(frame):
@@ -60,7 +61,7 @@ def _range(path: str, line: int, callers: tuple[tuple[str, int, str], ...]) -> S
 
 
 def name_in(frame: FrameType | None, impl: object) -> str | None:
-    """The variable name of a tensor in a frame; None if it has none."""
+    """Return the variable name of a tensor in a frame; None if it has none."""
     if frame is None:
         return None
     for name, value in frame.f_locals.items():

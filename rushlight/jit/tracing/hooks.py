@@ -72,7 +72,7 @@ def _count(self: Tensor) -> int:
 
 
 def _leaving(name: str, what: str) -> Callable:
-    """A method that returns a Python value: it warns, and the value becomes a constant."""
+    """Return a method that returns a Python value: it warns, and the value becomes a constant."""
     plain = Tensor.__dict__[name]
 
     def method(self: Tensor, *args: object, **kwargs: object) -> object:
@@ -100,8 +100,8 @@ def _iterate(plain: Callable) -> Callable:
     return method
 
 
-def _indexed(plain: Callable) -> Callable:
-    """Indexing, with full slices recorded as slices."""
+def _hook_indexing(plain: Callable) -> Callable:
+    """Wrap indexing: full slices are recorded as slices."""
 
     def method(self: Tensor, index: object, *value: object) -> object:
         if tracing_state() is None:
@@ -116,7 +116,8 @@ def _indexed(plain: Callable) -> Callable:
 
 
 def _changing_shape(name: str, plain: Callable) -> Callable:
-    """A method that changes a tensor's shape or memory in place, without an operator of the dispatcher: recorded as a node."""
+    """Return a method that changes a tensor's shape or memory in place, without an operator of the dispatcher: recorded as a
+    node."""
 
     def method(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         tracing = tracing_state()
@@ -143,8 +144,8 @@ def _reflected_difference(plain: Callable) -> Callable:
     return method
 
 
-def _called(plain: Callable) -> Callable:
-    """Calls of modules, which are recorded as calls of methods."""
+def _hook_module_call(plain: Callable) -> Callable:
+    """Wrap the call of a module: it is recorded as a call of a method."""
 
     def method(self: object, *args: object, **kwargs: object) -> object:
         tracing = tracing_state()
@@ -171,16 +172,16 @@ def _replacements() -> dict[tuple[type, str], object]:
     for name in IN_PLACE:
         methods[Tensor, name] = _changing_shape(name, Tensor.__dict__[name])
     methods[Tensor, "__iter__"] = _iterate(Tensor.__iter__)
-    methods[Tensor, "__getitem__"] = _indexed(Tensor.__getitem__)
-    methods[Tensor, "__setitem__"] = _indexed(Tensor.__setitem__)
+    methods[Tensor, "__getitem__"] = _hook_indexing(Tensor.__getitem__)
+    methods[Tensor, "__setitem__"] = _hook_indexing(Tensor.__setitem__)
     methods[Tensor, "__rsub__"] = _reflected_difference(Tensor.__rsub__)
-    methods[ModuleHooks, "__call__"] = _called(ModuleHooks.__call__)
+    methods[ModuleHooks, "__call__"] = _hook_module_call(ModuleHooks.__call__)
     return methods
 
 
 @contextmanager
 def tracing_hooks() -> Iterator[None]:
-    """A context that replaces the methods for all threads; threads that do not trace are unaffected."""
+    """Return a context manager that replaces the methods for all threads; threads that do not trace are unaffected."""
     global _users
     with _lock:
         _users += 1

@@ -67,7 +67,8 @@ IN_PLACE = tuple(_RULES)
 
 
 def in_place_call(name: str, self: Tensor, args: tuple, kwargs: dict) -> Call:
-    """The graph's form of a call of one of the methods `IN_PLACE`. TypeError for arguments that the method does not accept."""
+    """Return the graph's form of a call of one of the methods `IN_PLACE`. TypeError for arguments that the method does not
+    accept."""
     rule = _RULES[name]
     given = inspect.signature(rule).bind(*args, **kwargs)
     made = rule(*given.args, **given.kwargs)

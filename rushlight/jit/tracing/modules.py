@@ -41,7 +41,7 @@ class TopLevelTracedModule(TracedModule):
 
 
 def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptModule] | None = None) -> ScriptModule:
-    """A scripted module without methods, which shares parameters and buffers with the original. Scripted submodules are
+    """Return a scripted module without methods, which shares parameters and buffers with the original. Scripted submodules are
     kept."""
     seen = {} if seen is None else seen
     if module in seen:
@@ -78,7 +78,7 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
 
 
 def _attributes_of(tensors: dict[str, Tensor | None]) -> dict[str, Tensor | None]:
-    """The tensors that become a traced module's attributes; others are embedded in the graph as constants."""
+    """Return the tensors that become a traced module's attributes; others are embedded in the graph as constants."""
     return {name: tensor for name, tensor in tensors.items() if not is_constant_of_graphs(type(tensor))}
 
 
@@ -143,8 +143,8 @@ def _make_method(node: Node, scripted: ScriptModule) -> Graph:
     """Turn a node's block into a method of its module, and the node into a call. Returns the method's graph."""
     path, inner = node["path"], node.blocks[0]
     owner: ScriptObject = _at(scripted, path)._c
-    captured = _captured(inner, path)
-    given = _given(inner)
+    captured = _captured_values(inner, path)
+    given = _values_used_outside(inner)
     graph = Graph()
     self_value = graph.add_input("self", owner.type)
     copies = {value: graph.add_input(_name_of(value), _captured_type(value, scripted)) for value in captured}
@@ -189,8 +189,8 @@ def _at(scripted: ScriptModule, path: Path) -> ScriptModule:
     return scripted
 
 
-def _captured(block: Block, path: Path) -> list[Value]:
-    """The outside values that a block reads, except attributes of its own module: other modules' attributes first."""
+def _captured_values(block: Block, path: Path) -> list[Value]:
+    """Return the outside values that a block reads, except attributes of its own module: other modules' attributes first."""
     inside = {value for node in block.all_nodes() for value in node.outputs}
     found: dict[Value, None] = {}
     for node in block.all_nodes():
@@ -201,8 +201,8 @@ def _captured(block: Block, path: Path) -> list[Value]:
     return sorted(found, key=lambda value: value.node.kind != ATTRIBUTE)
 
 
-def _given(block: Block) -> list[Value]:
-    """The values of a block that are used outside."""
+def _values_used_outside(block: Block) -> list[Value]:
+    """Return the values of a block that are used outside."""
     inside = set(block.all_nodes())
     return [value for node in block.nodes for value in node.outputs if any(use.user not in inside for use in value.uses)]
 

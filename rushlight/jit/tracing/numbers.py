@@ -41,7 +41,7 @@ class TracedInt:
         self.value = value
 
     def as_tensor(self) -> Tensor:
-        """The 0-dim tensor of this number in the graph."""
+        """Return the 0-dim tensor of this number in the graph."""
         made = _plain_tensor(self.number)
         tracing_state().set_value(made, self.value)
         return made
@@ -78,7 +78,7 @@ class TracedInt:
 
 
 def _leaves(traced: TracedInt, what: str) -> int:
-    """The plain number, with a warning if the user's code requests it."""
+    """Return the plain number, with a warning if the user's code requests it."""
     if tracing_state() is not None and not is_library(sys._getframe(2)):
         warn_constant(what)
     return traced.number
@@ -91,14 +91,14 @@ class TracedFloat(float):
 
     @classmethod
     def of(cls, number: float, value: Value) -> TracedFloat:
-        """A number with a value in the graph."""
+        """Return a number with a value in the graph."""
         made = cls(number)
         made.value = value
         return made
 
 
 def as_number(traced: TracedInt | TracedFloat, kind: Type) -> Value:
-    """The graph value of the number type that an operator takes, inserted after the tensor."""
+    """Return the graph value of the number type that an operator takes, inserted after the tensor."""
     made = traced.value.node
     word = "aten::Int" if kind == INT else "aten::Float" if kind == FLOAT else "aten::ScalarImplicit"
     node = made.graph.create(word, [traced.value]).insert_after(made)
@@ -117,14 +117,14 @@ def traced_size(self: Tensor, dim: int, number: int) -> TracedInt:
 
 
 def number_to_tensor(number: int, value: Value) -> TracedInt:
-    """An int in the graph as a traced int."""
+    """Return an int in the graph as a traced int."""
     node = value.node.graph.insert("prim::NumToTensor", [value])
     node.output.set_type(TensorType(int64, (), None, None, "cpu"))
     return TracedInt(number, node.output)
 
 
 def traced_item(self: Tensor, number: object) -> object:
-    """A tensor's element as an operator's argument: a traced number if possible, else the plain number."""
+    """Return a tensor's element as an operator's argument: a traced number if possible, else the plain number."""
     value = tracing_state().value_of(self)
     if type(number) is int:
         return TracedInt(number, value)
@@ -167,7 +167,7 @@ def _plain_tensor(number: object) -> Tensor:
 
 
 def _operand(value: object) -> object:
-    """The other operand as a Python number; None for anything else."""
+    """Return the other operand as a Python number; None for anything else."""
     if type(value) in (TracedInt, int, float, complex):
         return value
     if isinstance(value, np.number | np.bool_):
@@ -236,7 +236,7 @@ def _unary(name: str, word: str) -> None:
 
 
 def _same(self: TracedInt, digits: int | None = None) -> int:
-    """Rounding leaves an int unchanged."""
+    """Round a traced int to no digits: it stays unchanged."""
     return self if digits is None else round(self.number, digits)
 
 
@@ -269,7 +269,7 @@ _install()
 
 
 def plain(value: object) -> object:
-    """A value with traced numbers replaced by plain ones, also in lists and tuples."""
+    """Return a value with traced numbers replaced by plain ones, also in lists and tuples."""
     if type(value) is TracedInt:
         return value.number
     if isinstance(value, TracedFloat):

@@ -33,7 +33,7 @@ _KINDS: dict[str, JitType] = {
 def record(tracing: TracingState, op: OpOverload, key_set: int, args: tuple, kwargs: dict) -> object:
     """Run a call below the tracer and add it to the graph."""
     if op._opname == "_local_scalar_dense":
-        return _read(op, key_set, args)
+        return _read_element(op, key_set, args)
     if op._opname == "lift_fresh":
         return _literal(tracing, op, key_set, args)
     tracing.locate()
@@ -46,22 +46,22 @@ def record(tracing: TracingState, op: OpOverload, key_set: int, args: tuple, kwa
     if op.is_mutable and not op._schema.returns:
         return result
     results = result if isinstance(result, tuple) and len(op._schema.returns) > 1 else (result,)
-    return _rewrapped(result, [add_result(tracing, node, value) for value in results])
+    return _wrap_results(result, [add_result(tracing, node, value) for value in results])
 
 
-def _rewrapped(result: object, values: list) -> object:
+def _wrap_results(result: object, values: list) -> object:
     return tuple(values) if len(values) > 1 else values[0]
 
 
-def _read(op: OpOverload, key_set: int, args: tuple) -> object:
-    """The element of a tensor, read for an operator's argument."""
+def _read_element(op: OpOverload, key_set: int, args: tuple) -> object:
+    """Return the element of a tensor, read for an operator's argument."""
     with suspended():
         number = op.redispatch(key_set, *args)
     return traced_item(args[0], number)
 
 
 def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -> object:
-    """A tensor made from Python data: a constant."""
+    """Return a tensor made from Python data: a constant."""
     with suspended():
         made = op.redispatch(key_set, *args)
     tracing.locate()
@@ -75,7 +75,7 @@ def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -
 
 
 def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
-    """The graph value of an argument."""
+    """Return the graph value of an argument."""
     if kind.is_list and isinstance(value, int | float) and kind.length is not None:
         value = [value] * kind.length
     if isinstance(value, list | tuple) and not isinstance(value, OfKind):
@@ -90,15 +90,15 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
     if kind.base == "Tensor" and value is not None:
         return tracing.constant_tensor(_number(value))
     if extension_type_of(getattr(value, "held", value)) is not None:
-        return _packed(tracing, getattr(value, "held", value))
+        return _packed_value(tracing, getattr(value, "held", value))
     made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)
     if made is None:  # a generator: graphs use the default one
         made = insert_constant(tracing.graph, None, tracing.graph.current_range)
     return made
 
 
-def _packed(tracing: TracingState, value: object) -> Value:
-    """Packed weights: an attribute of a module, or a traced operator's result."""
+def _packed_value(tracing: TracingState, value: object) -> Value:
+    """Return packed weights: an attribute of a module, or a traced operator's result."""
     found = tracing.objects.get(value)
     if found is None:
         raise RuntimeError(
@@ -109,14 +109,14 @@ def _packed(tracing: TracingState, value: object) -> Value:
 
 
 def _number(value: object) -> Tensor:
-    """A number as a 0-dim tensor; a float or complex number keeps its precision."""
+    """Return a number as a 0-dim tensor; a float or complex number keeps its precision."""
     kind = float64 if isinstance(value, float) else complex128 if isinstance(value, complex) else None
     with suspended():
         return as_number_tensor(tensor(value, dtype=kind))
 
 
 def _python(value: object, kind: Type) -> object:
-    """NumPy's numbers as Python's, and numbers converted to the expected type."""
+    """Convert NumPy's numbers to Python's, and numbers to the expected type."""
     item = getattr(value, "item", None)
     value = item() if item is not None else value
     if kind.base == "float" and type(value) is int:

@@ -28,7 +28,7 @@ def record_call(tracing: TracingState, function: Function, arguments: list, resu
 
 
 def ivalue(tracing: TracingState, value: object, kind: Type) -> Value:
-    """The graph value of a value of scripted code. RuntimeError for an object that is no part of the traced module."""
+    """Return the graph value of a value of scripted code. RuntimeError for an object that is no part of the traced module."""
     graph = tracing.graph
     if isinstance(kind, OptionalType) and value is not None:
         kind = kind.element

@@ -34,18 +34,18 @@ _current = _Current()
 
 
 def tracing_state() -> TracingState | None:
-    """The active trace of this thread; None also inside an operator."""
+    """Return the active trace of this thread; None also inside an operator."""
     return _current.tracing if state.include & TRACER else None
 
 
 @answers_when_followed(False)
 def is_tracing() -> bool:
-    """Whether this thread traces."""
+    """Return whether this thread traces."""
     return _current.tracing is not None
 
 
 def complete_type(tensor: Tensor) -> TensorType:
-    """The complete type of a tensor."""
+    """Return the complete type of a tensor."""
     impl = tensor._impl
     return TensorType(
         impl.dtype, tuple(map(int, impl.sizes)), tuple(map(int, impl.strides)), tensor.requires_grad, str(impl.device)
@@ -64,7 +64,7 @@ class TracingState:
 
     @contextmanager
     def recording(self, record: Callable[..., object]) -> Iterator[TracingState]:
-        """A context that records this thread's calls, each by `record(self, op, key_set, args, kwargs)`.
+        """Return a context manager that records this thread's calls, each by `record(self, op, key_set, args, kwargs)`.
 
         RuntimeError inside another trace.
         """
@@ -82,7 +82,7 @@ class TracingState:
         self.graph.current_range = range_of(calling_frame(sys._getframe(1)))
 
     def value_of(self, tensor: Tensor) -> Value:
-        """The value of a tensor; a constant for an unknown tensor. RuntimeError if that one requires grad."""
+        """Return the value of a tensor; a constant for an unknown tensor. RuntimeError if that one requires grad."""
         found = self.values.get(tensor._impl)
         if found is not None:
             if not found.has_debug_name and found.node.kind not in ("prim::TracedAttr", "prim::NumToTensor"):
@@ -107,13 +107,13 @@ class TracingState:
         self.values[tensor._impl] = value
 
     def is_traced(self, tensor: Tensor) -> bool:
-        """Whether a tensor is bound to a value that is not constant."""
+        """Return whether a tensor is bound to a value that is not constant."""
         found = self.values.get(tensor._impl)
         return found is not None and not found.is_constant
 
     @contextmanager
     def module_call(self, path: tuple[str, ...], inner: Value) -> Iterator[Node]:
-        """A context whose recording becomes a method of the module at `path`, whose object is `inner`."""
+        """Return a context manager whose recording becomes a method of the module at `path`, whose object is `inner`."""
         node = self.graph.insert("prim::TracedModuleForward", [inner], 0).set("path", path)
         block: Block = node.add_block()
         with self.graph.inserting(at_end_of=block):

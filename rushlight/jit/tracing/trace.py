@@ -88,7 +88,7 @@ def _method_of(function: object) -> tuple[Module | None, str]:
 
 
 def _arguments(examples: object, by_name: bool, function: Callable) -> tuple[tuple, list[str]]:
-    """The example inputs in order, and the parameters' names for them."""
+    """Return the example inputs in order, and the parameters' names for them."""
     names = _parameter_names(function)
     if not by_name:
         inputs = examples if isinstance(examples, tuple) else (examples,)
@@ -118,7 +118,7 @@ def _record(
     function: Callable, inputs: tuple, names: list[str], by_name: bool, strict: bool,
     module: tuple[Module, ScriptModule] | None = None,
 ) -> Graph:  # fmt: skip
-    """The graph of one run, with modules' methods made."""
+    """Return the graph of one run, with modules' methods made."""
     check_inputs(inputs)
     clear_autocast_cache()  # casts of parameters were cached without being recorded
     tracing = TracingState(strict)
@@ -189,7 +189,7 @@ def trace_module(
     example_inputs_is_kwarg: bool = False,
     _store_inputs: bool = True,
 ) -> ScriptModule:
-    """A module with several methods traced: `inputs` gives the example inputs of each by its name. As `trace` otherwise.
+    """Return a module with several methods traced: `inputs` gives the example inputs of each by its name. As `trace` otherwise.
 
     AttributeError unless `mod` is a module and `inputs` a dict.
     """
@@ -252,7 +252,7 @@ def _get_trace_graph(
     f: Callable | Module, args: object = (), kwargs: dict | None = None, strict: bool = True, _force_outplace: bool = False,
     return_inputs: bool = False,
 ) -> tuple:  # fmt: skip
-    """The graph of a function or module for `args`, and its result; `args` too, if `return_inputs`.
+    """Return the graph of a function or module for `args`, and its result; `args` too, if `return_inputs`.
 
     The parameters and buffers of a module are inputs of the graph, after the arguments. NotImplementedError with `kwargs`.
     """
@@ -276,5 +276,5 @@ def _get_trace_graph(
 
 
 def _state_of(module: Module) -> list[Tensor]:
-    """The parameters and buffers of a module, in the order of its state, each once."""
+    """Return the parameters and buffers of a module, in the order of its state, each once."""
     return list({id(tensor._impl): tensor for tensor in module.state_dict(keep_vars=True).values()}.values())

@@ -25,11 +25,11 @@ _TYPES = {PREFIX + name: ExtensionType(PREFIX + name) for name in NAMES}
 
 
 def extension_type(name: str) -> ExtensionType | None:
-    """The type of a qualified name; None if there is no such class."""
+    """Return the type of a qualified name; None if there is no such class."""
     return _TYPES.get(name)
 
 
 def extension_type_of(value: object) -> ExtensionType | None:
-    """The type of packed weights; None for other values."""
+    """Return the type of packed weights; None for other values."""
     name = getattr(type(value), "class_name", None)
     return _TYPES.get(PREFIX + name) if isinstance(name, str) else None

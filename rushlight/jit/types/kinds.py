@@ -22,19 +22,19 @@ class Type:
 
     @property
     def ir_text(self) -> str:
-        """The text in graphs and schemas."""
+        """Return the text in graphs and schemas."""
         return str(self)
 
     def contained(self) -> tuple[Type, ...]:
-        """The types that it contains."""
+        """Return the types that it contains."""
         return ()
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """The same kind of type with other contained types."""
+        """Return the same kind of type with other contained types."""
         return self
 
     def kind(self) -> str:
-        """The name of its kind, as `ListType`."""
+        """Return the name of its kind, as `ListType`."""
         return type(self).__name__
 
 
@@ -48,7 +48,7 @@ class SimpleType(Type):
         return self.name
 
     def kind(self) -> str:
-        """The name of its kind."""
+        """Return the name of its kind."""
         return _KINDS.get(self.name, f"{self.name.capitalize()}Type")
 
 
@@ -61,7 +61,7 @@ class NumberType(SimpleType):
 
     @property
     def ir_text(self) -> str:
-        """`Scalar`."""
+        """Return `Scalar`."""
         return "Scalar"
 
 
@@ -78,7 +78,7 @@ class TensorType(Type):
 
     @classmethod
     def get(cls) -> TensorType:
-        """The type of any tensor."""
+        """Return the type of any tensor."""
         return cls()
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class TensorType(Type):
 
     @property
     def ir_text(self) -> str:
-        """`Tensor`, `FloatTensor` of unknown rank, or `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
+        """Return `Tensor`, `FloatTensor` of unknown rank, or `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`."""
         if self.undefined:
             return "AutogradZeroTensor"
         name = "Tensor" if self.dtype is None else self.dtype.scalar_name
@@ -115,15 +115,15 @@ class ElementType(Type):
 
     @property
     def ir_text(self) -> str:
-        """The type in graph text: `Future(int)`."""
+        """Return the type in graph text: `Future(int)`."""
         return f"{self.word}({self.element.ir_text})"
 
     def contained(self) -> tuple[Type, ...]:
-        """The element type."""
+        """Return the element type."""
         return (self.element,)
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """The same kind with another element type."""
+        """Return the same kind with another element type."""
         return type(self)(*types)
 
 
@@ -134,7 +134,7 @@ class ListType(ElementType):
 
     @property
     def ir_text(self) -> str:
-        """`int[]`."""
+        """Return `int[]`."""
         return f"{self.element.ir_text}[]"
 
 
@@ -145,7 +145,7 @@ class OptionalType(ElementType):
 
     @property
     def ir_text(self) -> str:
-        """`int?`."""
+        """Return `int?`."""
         return f"{self.element.ir_text}?"
 
 
@@ -156,7 +156,7 @@ class FutureType(ElementType):
 
     @property
     def ir_text(self) -> str:
-        """`Future[int]`."""
+        """Return `Future[int]`."""
         return f"{self.word}[{self.element.ir_text}]"
 
 
@@ -184,15 +184,15 @@ class DictType(Type):
 
     @property
     def ir_text(self) -> str:
-        """`Dict(str, Tensor)`."""
+        """Return `Dict(str, Tensor)`."""
         return f"Dict({self.key.ir_text}, {self.value.ir_text})"
 
     def contained(self) -> tuple[Type, ...]:
-        """Key and value type."""
+        """Return key and value type."""
         return (self.key, self.value)
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """A dict with other types."""
+        """Return a dict with other types."""
         return DictType(*types)
 
 
@@ -213,7 +213,7 @@ class TupleType(Type):
 
     @property
     def ir_text(self) -> str:
-        """`(int, Tensor)`."""
+        """Return `(int, Tensor)`."""
         if self.name is not None:
             given = (*("",) * (len(self.fields) - len(self.defaults)), *(f" = {value}" for value in self.defaults))
             named = zip(self.fields, self.elements, given, strict=True)
@@ -222,15 +222,15 @@ class TupleType(Type):
         return f"({', '.join(kind.ir_text for kind in self.elements)})"
 
     def contained(self) -> tuple[Type, ...]:
-        """The element types."""
+        """Return the element types."""
         return self.elements
 
     def with_contained(self, types: tuple[Type, ...]) -> Type:
-        """A tuple of other types, with the same name and fields."""
+        """Return a tuple of other types, with the same name and fields."""
         return TupleType(types, self.name, self.fields, self.defaults, self.python_class)
 
     def kind(self) -> str:
-        """`TupleType`."""
+        """Return `TupleType`."""
         return "TupleType"
 
 
@@ -245,11 +245,11 @@ class UnionType(Type):
 
     @property
     def ir_text(self) -> str:
-        """`Union(int, str)`."""
+        """Return `Union(int, str)`."""
         return f"Union({', '.join(kind.ir_text for kind in self.members)})"
 
     def contained(self) -> tuple[Type, ...]:
-        """The members."""
+        """Return the members."""
         return self.members
 
 
@@ -288,7 +288,7 @@ class NominalType(Type):
 
     @property
     def short_name(self) -> str:
-        """The name without its qualification."""
+        """Return the name without its qualification."""
         return self.name.rpartition(".")[2]
 
 
@@ -302,7 +302,7 @@ class EnumType(NominalType):
 
     @property
     def ir_text(self) -> str:
-        """`Enum<__torch__.Color>`."""
+        """Return `Enum<__torch__.Color>`."""
         return f"Enum<{self.name}>"
 
 
@@ -315,7 +315,7 @@ class InterfaceType(NominalType):
 
     @property
     def ir_text(self) -> str:
-        """`InterfaceType<Step>`."""
+        """Return `InterfaceType<Step>`."""
         return f"InterfaceType<{self.name.rpartition('.')[2]}>"
 
 
@@ -354,7 +354,7 @@ class ClassType(NominalType):
         self.attributes[name] = ClassAttribute(name, kind, is_parameter, is_buffer)
 
     def find_method(self, name: str) -> Function | None:
-        """A method, compiled on demand where the class knows how."""
+        """Return a method, compiled on demand where the class knows how."""
         found = self.methods.get(name) or self.static_methods.get(name)
         if found is None:
             for compile_method in self.lazy_method:

@@ -32,7 +32,7 @@ class _Single(type):
     only: Type
 
     def get(cls) -> Type:
-        """The type."""
+        """Return the type."""
         return cls.only
 
     def __instancecheck__(cls, value: object) -> bool:

@@ -100,14 +100,14 @@ class Tokens:
         return self.advance()
 
     def error(self, problem: str) -> RuntimeError:
-        """The error for a problem at the current token."""
+        """Return the error for a problem at the current token."""
         line = self.text.count("\n", 0, self.position) + 1
         shown = f", found {self.token!r}" if self.token else ", found the end"
         return RuntimeError(f"{problem}{shown} in line {line} of:\n{self.text}")
 
 
 def no_class(name: str) -> Type | None:
-    """A resolver that knows no classes."""
+    """Return a resolver that knows no classes."""
     return None
 
 
@@ -136,7 +136,7 @@ def _is_alias(tokens: Tokens) -> bool:
 
 
 def _is_shape(tokens: Tokens) -> bool:
-    """Whether the bracket here contains sizes: `(2, *)`, but not `(*)` alone, which is an alias annotation."""
+    """Return whether the bracket here contains sizes: `(2, *)`, but not `(*)` alone, which is an alias annotation."""
     return re.match(r"\((?:\d+|\*\s*,|\w+=|\))", tokens.text[tokens._next - 1 :]) is not None
 
 
@@ -178,7 +178,7 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
     if name in ("Enum", "InterfaceType") and tokens.take("<"):
         inner = tokens.expect_kind("name")
         tokens.expect(">")
-        return resolve(f"{name}<{inner}>") or _resolved(tokens, resolve, inner)
+        return resolve(f"{name}<{inner}>") or _resolve_type(tokens, resolve, inner)
     if tokens.token == "(" and (name in _DTYPES or (name == "Tensor" and _is_shape(tokens))):
         return _parse_shaped(tokens, name)
     if name in SIMPLE:
@@ -187,10 +187,10 @@ def _parse_base(tokens: Tokens, resolve: Callable) -> Type:
         return TensorType(_DTYPES[name.removesuffix("Tensor")])
     if name[0].islower() and "." not in name and "::" not in name:
         return VarType(name)
-    return _resolved(tokens, resolve, name)
+    return _resolve_type(tokens, resolve, name)
 
 
-def _resolved(tokens: Tokens, resolve: Callable, name: str) -> Type:
+def _resolve_type(tokens: Tokens, resolve: Callable, name: str) -> Type:
     found = resolve(name) or extension_type(name)
     if found is None:
         raise tokens.error(f"unknown type {name!r}")
@@ -211,7 +211,7 @@ def _parse_named_tuple(tokens: Tokens, resolve: Callable) -> Type:
 
 
 def _shown_default(tokens: Tokens) -> object:
-    """A field's default, up to the next comma or the end of the tuple's fields; as text if it is no literal."""
+    """Return a field's default, up to the next comma or the end of the tuple's fields; as text if it is no literal."""
     depth, start = 0, tokens._next
     end = start
     while end < len(tokens.text) and (depth > 0 or tokens.text[end] not in ",)"):
@@ -227,7 +227,7 @@ def _shown_default(tokens: Tokens) -> object:
 
 
 def _parse_shaped(tokens: Tokens, name: str) -> TensorType:
-    """`Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`, after its first word."""
+    """Parse `Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)`, after its first word."""
     tokens.expect("(")
     sizes: list[int | None] = []
     known: dict[str, object] = {}
@@ -259,7 +259,7 @@ def _parse_property(tokens: Tokens) -> object:
 
 
 def type_from_text(text: str, resolve: Callable[[str], Type | None] = no_class) -> Type:
-    """The type of a whole text."""
+    """Return the type of a whole text."""
     tokens = Tokens(text)
     kind = parse_type(tokens, resolve)
     if tokens.token:

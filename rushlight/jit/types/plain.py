@@ -41,16 +41,16 @@ Find = Callable[[str], Type | None]
 
 
 def is_key_type(kind: Type) -> bool:
-    """Whether a type can be a dict's key type."""
+    """Return whether a type can be a dict's key type."""
     return kind in (INT, FLOAT, COMPLEX, STRING, BOOL, DEVICE, TENSOR, ANY) or isinstance(kind, EnumType)
 
 
 def plain_type(node: ast.expr | None, find: Find) -> Type | None:
-    """The type that an expression denotes; None if it is no plain annotation."""
+    """Return the type that an expression denotes; None if it is no plain annotation."""
     if isinstance(node, ast.Name):
         return NAMED.get(node.id)
     if isinstance(node, ast.Attribute):
-        name = _dotted(node)
+        name = _dotted_name(node)
         return find(name) if name is not None and name.startswith("__torch__.") else None
     if isinstance(node, ast.Constant) and node.value is None:
         return NONE
@@ -60,8 +60,8 @@ def plain_type(node: ast.expr | None, find: Find) -> Type | None:
     return None
 
 
-def _dotted(node: ast.expr) -> str | None:
-    """`a.b.c`; None for any other expression."""
+def _dotted_name(node: ast.expr) -> str | None:
+    """Return `a.b.c`; None for any other expression."""
     parts = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

@@ -43,7 +43,7 @@ _ORDER: tuple[Type | type, ...] = (
 
 
 def members_of(kind: Type) -> tuple[Type, ...]:
-    """The alternatives of a union or optional; for other types, the type itself."""
+    """Return the alternatives of a union or optional; for other types, the type itself."""
     if isinstance(kind, UnionType):
         return kind.members
     if isinstance(kind, OptionalType):
@@ -54,7 +54,7 @@ def members_of(kind: Type) -> tuple[Type, ...]:
 
 
 def is_subtype(kind: Type, of: Type) -> bool:
-    """Whether `kind` is a subtype of `of`. Lists and dicts are invariant, tuples covariant, interfaces structural."""
+    """Return whether `kind` is a subtype of `of`. Lists and dicts are invariant, tuples covariant, interfaces structural."""
     if kind is of or kind == of or of is ANY:
         return True
     if isinstance(of, TensorType):
@@ -100,7 +100,7 @@ def _tuple_fits(kind: TupleType, of: TupleType) -> bool:
 
 
 def implements(kind: Type, interface: InterfaceType) -> bool:
-    """Whether a class implements the methods of an interface, with compatible signatures."""
+    """Return whether a class implements the methods of an interface, with compatible signatures."""
     if isinstance(kind, InterfaceType):
         return all(name in kind.methods for name in interface.methods)
     if not isinstance(kind, ClassType) or (interface.is_module and not kind.is_module):
@@ -121,7 +121,7 @@ def _signature_fits(schema, wanted) -> bool:
 
 
 def union(kinds: Iterable[Type]) -> Type:
-    """The union of some types: flattened, without redundant members; Optional for one type and None."""
+    """Return the union of some types: flattened, without redundant members; Optional for one type and None."""
     flat: list[Type] = []
     for kind in kinds:
         if kind is ANY:
@@ -140,7 +140,7 @@ def union(kinds: Iterable[Type]) -> Type:
 
 
 def in_order(kinds: Iterable[Type]) -> list[Type]:
-    """Types in the canonical order of unions, each once."""
+    """Return types in the canonical order of unions, each once."""
     return sorted(dict.fromkeys(kinds), key=_canonical_order)
 
 
@@ -150,19 +150,19 @@ def _canonical_order(kind: Type) -> tuple:
 
 
 def without(kind: Type, removed: Iterable[Type]) -> Type | None:
-    """A union without the subtypes of some types; None if nothing is left."""
+    """Return a union without the subtypes of some types; None if nothing is left."""
     taken = tuple(removed)
     left = [part for part in members_of(kind) if not any(is_subtype(part, each) for each in taken)]
     return union(left) if left else None
 
 
 def optional(kind: Type) -> Type:
-    """The type or None."""
+    """Return the type or None."""
     return kind if kind in (NONE, ANY) or NONE in members_of(kind) else union((kind, NONE))
 
 
 def unshaped(kind: Type) -> Type:
-    """The type without tensor properties from profiling or tracing."""
+    """Return the type without tensor properties from profiling or tracing."""
     if isinstance(kind, TensorType):
         return TENSOR
     parts = kind.contained()
@@ -173,7 +173,7 @@ def unshaped(kind: Type) -> Type:
 
 
 def unify(first: Type, second: Type, default_to_union: bool = False) -> Type | None:
-    """The least common supertype, as at the end of an if; None if there is none."""
+    """Return the least common supertype, as at the end of an if; None if there is none."""
     if is_subtype(first, second):
         return second
     if is_subtype(second, first):
@@ -183,7 +183,7 @@ def unify(first: Type, second: Type, default_to_union: bool = False) -> Type | N
     if NONE in (first, second):
         return optional(second if first is NONE else first)
     if isinstance(first, OptionalType) or isinstance(second, OptionalType):
-        inner = unify(_required(first), _required(second))
+        inner = unify(_without_optional(first), _without_optional(second))
         if inner is not None:
             return optional(inner)
     if isinstance(first, TupleType) and isinstance(second, TupleType) and len(first.elements) == len(second.elements):
@@ -197,7 +197,7 @@ def unify(first: Type, second: Type, default_to_union: bool = False) -> Type | N
     return union((first, second)) if default_to_union else None
 
 
-def _required(kind: Type) -> Type:
+def _without_optional(kind: Type) -> Type:
     return kind.element if isinstance(kind, OptionalType) else kind
 
 
@@ -206,7 +206,7 @@ class NoMatch(Exception):
 
 
 def match_variables(formal: Type, actual: Type, bound: dict[str, Type]) -> Type:
-    """`formal` with its type variables bound to match `actual`; NoMatch when two uses of a variable disagree."""
+    """Return `formal` with its type variables bound to match `actual`; NoMatch when two uses of a variable disagree."""
     if isinstance(formal, VarType):
         found = bound.get(formal.name)
         if found is None:
@@ -223,7 +223,7 @@ def match_variables(formal: Type, actual: Type, bound: dict[str, Type]) -> Type:
     if isinstance(formal, OptionalType):
         if actual is NONE:
             return OptionalType(substitute(formal.element, bound)) if _all_bound(formal, bound) else NONE
-        return optional(match_variables(formal.element, _required(actual), bound))
+        return optional(match_variables(formal.element, _without_optional(actual), bound))
     if type(actual) is not type(formal) or len(actual.contained()) != len(parts):
         raise NoMatch(f"expected {formal}, found {actual}")
     matched = [match_variables(part, own, bound) for part, own in zip(parts, actual.contained(), strict=True)]
@@ -237,12 +237,12 @@ def _all_bound(kind: Type, bound: dict[str, Type]) -> bool:
 
 
 def has_variables(kind: Type) -> bool:
-    """Whether a type variable occurs in a type."""
+    """Return whether a type variable occurs in a type."""
     return isinstance(kind, VarType) or any(map(has_variables, kind.contained()))
 
 
 def substitute(kind: Type, bound: dict[str, Type]) -> Type:
-    """A type with its variables replaced; NoMatch for an unbound one."""
+    """Return a type with its variables replaced; NoMatch for an unbound one."""
     if isinstance(kind, VarType):
         if kind.name not in bound:
             raise NoMatch(f"type variable '{kind.name}' is not bound by any argument")

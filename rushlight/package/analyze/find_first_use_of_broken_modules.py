@@ -8,7 +8,9 @@ __all__ = ["find_first_use_of_broken_modules"]
 
 
 def find_first_use_of_broken_modules(exc: PackagingError) -> dict[str, list[str]]:
-    """A dependency path to each broken module, from a module that nothing depends on. TypeError for another exception."""
+    """Return a dependency path to each broken module, from a module that nothing depends on. TypeError for another
+    exception.
+    """
     if not isinstance(exc, PackagingError):
         raise TypeError(f"exc must be a PackagingError, got {type(exc).__name__}")
     graph = exc.dependency_graph

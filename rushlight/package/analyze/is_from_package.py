@@ -11,5 +11,5 @@ __all__ = ["is_from_package"]
 
 
 def is_from_package(obj: Any) -> bool:
-    """Whether a module was imported from a package, or the class of any other object was."""
+    """Return whether a module was imported from a package, or the class of any other object was."""
     return is_mangled(obj.__name__ if isinstance(obj, ModuleType) else type(obj).__module__)

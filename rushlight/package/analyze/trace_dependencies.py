@@ -11,7 +11,8 @@ __all__ = ["trace_dependencies"]
 
 
 def trace_dependencies(callable: Callable[..., Any], inputs: Iterable[tuple[Any, ...]]) -> list[str]:
-    """The modules whose functions run when a function is called with each of some tuples of arguments, besides `__main__`.
+    """Return the modules whose functions run when a function is called with each of some tuples of arguments, besides
+    `__main__`.
 
     Only functions written in Python are seen.
     """
