@@ -3,7 +3,7 @@
 #include "machine_values.h"
 
 /* Ints wrap around at 64 bits. */
-#define WRAPPING(name, operation)                                                                                        \
+#define WRAPPING(name, operation, function)                                                                              \
     static FastStatus name##_ints(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)                  \
     {                                                                                                                    \
         int64_t a, b;                                                                                                    \
@@ -17,10 +17,19 @@
         if (!as_real(arguments[0], &a) || !as_real(arguments[1], &b))                                                    \
             return FAST_UNUSUAL;                                                                                         \
         return give_float(result, a operation b);                                                                        \
+    }                                                                                                                    \
+    static FastStatus name##_scalars(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)               \
+    {                                                                                                                    \
+        int64_t a, b;                                                                                                    \
+        if (as_int(arguments[0], &a) && as_int(arguments[1], &b))                                                        \
+            return give_int(result, (int64_t)((uint64_t)a operation (uint64_t)b));                                       \
+        if (PyLong_Check(arguments[0]) && PyLong_Check(arguments[1]))                                                    \
+            return FAST_UNUSUAL;                                                                                         \
+        return give(result, function(arguments[0], arguments[1]));                                                       \
     }
-WRAPPING(add, +)
-WRAPPING(subtract, -)
-WRAPPING(multiply, *)
+WRAPPING(add, +, PyNumber_Add)
+WRAPPING(subtract, -, PyNumber_Subtract)
+WRAPPING(multiply, *, PyNumber_Multiply)
 
 /* Operators with Python's own semantics, for values of any type. */
 #define PLAIN_BINARY(name, function)                                                                                     \
@@ -28,9 +37,6 @@ WRAPPING(multiply, *)
     {                                                                                                                    \
         return give(result, function(arguments[0], arguments[1]));                                                       \
     }
-PLAIN_BINARY(plain_add, PyNumber_Add)
-PLAIN_BINARY(plain_subtract, PyNumber_Subtract)
-PLAIN_BINARY(plain_multiply, PyNumber_Multiply)
 PLAIN_BINARY(plain_and, PyNumber_And)
 PLAIN_BINARY(plain_or, PyNumber_Or)
 PLAIN_BINARY(plain_xor, PyNumber_Xor)
@@ -162,7 +168,7 @@ static FastStatus negate(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyOb
 static FastStatus absolute(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
     int64_t a;
-    if (as_int(arguments[0], &a) && a == INT64_MIN)
+    if (PyLong_Check(arguments[0]) && (!as_int(arguments[0], &a) || a == INT64_MIN))
         return FAST_UNUSUAL;
     return give(result, PyNumber_Absolute(arguments[0]));
 }
@@ -244,9 +250,9 @@ const FastOperator machine_number_operators[] = {
     FOR_NUMBERS("aten::add", add_ints, add_reals),
     FOR_NUMBERS("aten::sub", subtract_ints, subtract_reals),
     FOR_NUMBERS("aten::mul", multiply_ints, multiply_reals),
-    {"aten::add", 2, 1, plain_add},
-    {"aten::sub", 2, 1, plain_subtract},
-    {"aten::mul", 2, 1, plain_multiply},
+    {"aten::add", 2, 1, add_scalars},
+    {"aten::sub", 2, 1, subtract_scalars},
+    {"aten::mul", 2, 1, multiply_scalars},
     {"aten::div.int", 2, 1, divide},
     {"aten::div.float", 2, 1, divide},
     {"aten::div", 2, 1, divide},
