@@ -99,7 +99,7 @@ class AttentionWriter:
     def _function(self, parameters: str, score: Pointwise, body: Value, packed: dict[Load, int]) -> str:
         writer = StatementWriter(score.variables[2], self.pointer, self.element_type, self.stream)
         writer.local[self.template.parameters["scores"]] = "value"
-        writer.places = True
+        writer.gathers = True
         for load, number in packed.items():
             copied = writer.bind(f"lane.load(packed + {number} * rl::key_block * rl::tile_columns)")
             writer.keep(load, writer.bind(f"rl::ne({copied}, lane.broadcast(0.0f))") if load.dtype is bool_ else copied)

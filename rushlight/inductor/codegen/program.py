@@ -71,7 +71,7 @@ class Program:
     folded: list[Buffer] = field(default_factory=list)
     packed: list[PackedOperand] = field(default_factory=list)
     passing: list[Buffer] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)
+    packed_offsets: dict[str, int] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Program:
         if self.threads is None:
             return 0
         alone = [operand.nbytes_in_run(self.threads) for operand in self.packed]
-        together = sum(operand.aligned_nbytes for operand in self.packed if operand.name in self.places)
+        together = sum(operand.aligned_nbytes for operand in self.packed if operand.name in self.packed_offsets)
         return self.passing_bytes + max([*alone, together])
 
     @property
@@ -117,7 +117,7 @@ class ProgramWriter:
         self.external = {buffer.name for buffer in lowered.buffers if isinstance(buffer, InputBuffer | ConstantBuffer)}
         self.outputs = [name for name in dict.fromkeys(view.buffer for view in lowered.outputs) if name]
         self.packed: dict[str, PackedOperand] = {}
-        self.places: dict[str, int] = {}
+        self.packed_offsets: dict[str, int] = {}
         self.scratch: dict[str, str] = {}
         self.functions: dict[str, str] = {}  # name -> text
         self.calls: list[tuple[Group, str, Kernel]] = []
@@ -142,8 +142,8 @@ class ProgramWriter:
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
         program = Program(
-            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, places=self.places,
-            outputs=own_outputs, arena=arena, groups=groups,
+            self.threads, constants=constants, folded=folded, packed=packed, passing=passing,
+            packed_offsets=self.packed_offsets, outputs=own_outputs, arena=arena, groups=groups,
         )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
@@ -185,8 +185,8 @@ class ProgramWriter:
             names = {asked.name: operand.name, asked.unpacked: operand.unpacked}
             kernel.arguments = [names.get(argument, argument) for argument in kernel.arguments]
             self.packed[operand.name] = operand
-            if len(operands) > 1 and operand.constant and operand.name not in self.places:
-                self.places[operand.name] = sum(self.packed[name].aligned_nbytes for name in self.places)
+            if len(operands) > 1 and operand.constant and operand.name not in self.packed_offsets:
+                self.packed_offsets[operand.name] = sum(self.packed[name].aligned_nbytes for name in self.packed_offsets)
 
     def _with_own_name(self, operand: PackedOperand) -> PackedOperand:
         """Give an operand a unique name: parts of one matrix may start at the same address but are packed separately."""
@@ -300,7 +300,7 @@ class ProgramWriter:
         for index, slot in enumerate(program.slots):
             if slot not in program.panels:
                 at_once = slot in self.packed and not self.packed[slot].by_panels
-                own = _address("panels", program.passing_bytes + program.places.get(slot, 0))
+                own = _address("panels", program.passing_bytes + program.packed_offsets.get(slot, 0))
                 address = f"(panels ? {own} : buffers[{index}])" if at_once else f"buffers[{index}]"
                 names[slot] = self._declare(slot, address, pointers)
         if any(operand.by_panels for operand in program.packed):
