@@ -112,7 +112,7 @@ class Model:
         return self.add_state(name, tensor) if found is None else found
 
     def identity(self, source: str) -> bytes:
-        """32 bytes that identify the model's source and weights."""
+        """Return 32 bytes that identify the model's source and weights."""
         return hashlib.sha256(source.encode() + self.weights.digest().encode()).digest()
 
 

@@ -128,7 +128,7 @@ class GraphBuilder:
         return buffer
 
     def fresh_name(self) -> str:
-        """buf0, buf1, ..."""
+        """Return the next free name of buf0, buf1, ..."""
         return next(name for number in self._numbers if (name := f"buf{number}") not in self._taken)
 
     def indirect_variable(self, size: int | SymInt) -> Var:

@@ -58,7 +58,7 @@ def _transform(
 
 
 def _along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size, normalization: int) -> ComplexBox:
-    """Complex transforms along several dimensions; the last one applies the normalization."""
+    """Compute complex transforms along several dimensions; the last one applies the normalization."""
     for position, axis in enumerate(axes):
         scaling = normalization if position == len(axes) - 1 else UNSCALED
         pairs, n = pairs_of(graph, self), self.size[axis]
