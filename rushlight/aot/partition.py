@@ -95,7 +95,7 @@ class JointValues:
         wanted = ancestors(self.read_by_backward())
         return [node for node in self.nodes if node in wanted and not is_size(node)]
 
-    # The two graphs
+    # Make the forward and the backward graph
 
     def partition(self, saved: Iterable[Node]) -> Partition:
         """Split the graph, saving `saved`."""

@@ -181,8 +181,8 @@ class View(Statement):
     offset: int = 0
 
     def __str__(self) -> str:
-        position = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
-        return f"{self.target}: {self.target.kind} = {self.source} at {position}"
+        offset = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
+        return f"{self.target}: {self.target.kind} = {self.source} at {offset}"
 
 
 @dataclass

@@ -318,11 +318,11 @@ class LoopKernel(KernelWriter):
             return [[head, *indented([column, *statements(runs.bodies, runs.place)]), "});"]]
         loops = []
         for first, end, settled in self._segments(number, bodies, lines):
-            positions = _is_worth_gathering(settled, self.r)
-            scalar = not positions and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
+            gathers = _is_worth_gathering(settled, self.r)
+            scalar = not gathers and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
             head, tail = _loop(scalar, first, end)
             ahead = [] if scalar or number != 1 else self._prefetch_next_row()
-            loops.append([head, *indented([*ahead, *statements(settled, self.r, positions)]), tail])
+            loops.append([head, *indented([*ahead, *statements(settled, self.r, gathers)]), tail])
         return loops
 
     def _prefetch_next_row(self) -> list[str]:

@@ -296,7 +296,7 @@ class ProgramWriter:
         pointers: list[str] = []
         for slot in program.panels:
             pointers.append(f"void* panels = buffers[{program.slots.index(slot)}];")
-        position = _address("panels", program.passing_bytes)
+        panels = _address("panels", program.passing_bytes)
         for index, slot in enumerate(program.slots):
             if slot not in program.panels:
                 at_once = slot in self.packed and not self.packed[slot].by_panels
@@ -304,7 +304,7 @@ class ProgramWriter:
                 address = f"(panels ? {own} : buffers[{index}])" if at_once else f"buffers[{index}]"
                 names[slot] = self._declare(slot, address, pointers)
         if any(operand.by_panels for operand in program.packed):
-            pointers.append(f"void* own_panels = {position};")
+            pointers.append(f"void* own_panels = {panels};")
             names[OWN_PANELS] = "own_panels"
         names |= self._declare_passing(program, "panels", pointers)
         names |= {operand.unpacked: self._source_of(operand, names) for operand in program.packed}
@@ -472,8 +472,8 @@ def _placing_functions(slots: list[list[str]], symbols: list[str], parameter: st
         lines.append(f"end += (bytes + {ALIGNMENT - 1}L) / {ALIGNMENT}L * {ALIGNMENT}L;")
     body = "\n".join(f"  {line}" for line in [*lines, "(void)bytes;", "return end;"])
     head = ", ".join(f"int64_t {name}" for name in symbols)
-    position = f'extern "C" long rushlight_place_blocks({head}, long* at{parameter}) {{\n{body}\n}}'
+    blocks = f'extern "C" long rushlight_place_blocks({head}, long* at{parameter}) {{\n{body}\n}}'
     values = ", ".join(f"sizes[{index}]" for index in range(len(symbols)))
     given = ", threads" if parameter else ""
     size = f"  long at[{max(1, len(slots))}];\n  return rushlight_place_blocks({values}, at{given});"
-    return f'{position}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes{parameter}) {{\n{size}\n}}'
+    return f'{blocks}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes{parameter}) {{\n{size}\n}}'

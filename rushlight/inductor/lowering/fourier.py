@@ -16,7 +16,7 @@ SCRATCH = ("fourier_scratch_bytes", (1,))
 COMPLEX_TO_COMPLEX = Function("fourier", "complex_transform<{type}>", *SCRATCH)
 REAL_TO_COMPLEX = Function("fourier", "transform_of_reals<{type}>", *SCRATCH)
 COMPLEX_TO_REAL = Function("fourier", "transform_to_reals<{type}>", *SCRATCH)
-UNSCALED = 0  # no scaling
+UNSCALED = 0
 Size = int | SymInt
 
 

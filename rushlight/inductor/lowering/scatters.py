@@ -205,7 +205,7 @@ def as_strided_scatter(graph, self, src, size, stride, storage_offset=None):
     return made.reshape(self.size)
 
 
-# Rows of a table
+# The gradient of an embedding table
 
 
 @lowering("embedding_dense_backward")
