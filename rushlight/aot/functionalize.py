@@ -249,8 +249,8 @@ def _has_odd_strides(value: Tensor, wanted: Tensor | None = None) -> bool:
     The layout of an operator's result may depend on these strides. Only strides that are known are compared.
     """
     strides = contiguous_strides(tuple(value.shape)) if wanted is None else wanted.stride()
-    positions = zip(value.shape, value.stride(), strides, strict=True)
-    return any(have != want for size, have, want in positions if type(size) is type(have) is type(want) is int and size == 1)
+    rows = zip(value.shape, value.stride(), strides, strict=True)
+    return any(have != want for size, have, want in rows if type(size) is type(have) is type(want) is int and size == 1)
 
 
 def _fake(node: Node) -> object:

@@ -95,21 +95,21 @@ class JointValues:
         wanted = ancestors(self.read_by_backward())
         return [node for node in self.nodes if node in wanted and not is_size(node)]
 
-    # The two graphs
+    # Make the forward and the backward graph
 
     def partition(self, saved: Iterable[Node]) -> Partition:
         """Split the graph, saving `saved`."""
         copies = self._keep_written_primals(saved)
         kept = [copies.get(node, node) for node in saved if node.op != "get_attr"]  # both graphs hold the constants
         kept += self._sizes_of_backward(kept)
-        positions, extras = [], []
+        values, extras = [], []
         for node in kept:
             if node in self.primals:
-                positions.append(Saved("primal", self.primals.index(node)))
+                values.append(Saved("primal", self.primals.index(node)))
             elif node in self.outputs:
-                positions.append(Saved("output", self.outputs.index(node)))
+                values.append(Saved("output", self.outputs.index(node)))
             else:
-                positions.append(Saved("extra", len(extras)))
+                values.append(Saved("extra", len(extras)))
                 extras.append(node)
         module = self.joint.module
         effects = [node for node in self.nodes if node.op == "call_function" and node.is_impure()]
@@ -117,7 +117,7 @@ class JointValues:
         forward = extract(module, "forward", self.primals, [*self.outputs, *extras], effects)
         backward = extract(module, "backward", [*kept, *self.tangents], self.gradients, (), self.backward)
         written = [self.primals.index(node.args[0]) for node in self.write_backs]
-        return Partition(forward, backward, positions, written)
+        return Partition(forward, backward, values, written)
 
     def _sizes_of_backward(self, kept: list[Node]) -> list[Node]:
         """Return the nodes of the symbols in the backward graph's sizes; nodes are made for symbols that have none."""

@@ -35,8 +35,8 @@ def keep_channels_last(parts: Partition, results: int) -> None:
     placeholders = [node for node in parts.backward.graph.nodes if node.op == "placeholder"]
     if any(map(is_size, placeholders)):
         return
-    for index, placeholder in zip(parts.saved, placeholders, strict=False):  # the placeholders of tangents follow
-        node = made[results + index.position] if index.kind == "extra" else None
+    for saved, placeholder in zip(parts.saved, placeholders, strict=False):  # the placeholders of tangents follow
+        node = made[results + saved.position] if saved.kind == "extra" else None
         if node is not None and images.is_channels_last(node) and shared.count(storage_of(node)) == 1:
             chosen[node] = placeholder
     with FakeTensorMode(), ExcludeKeys(AUTOGRAD_BITS):

@@ -94,15 +94,16 @@ def _batch_output(function: type, output: Any, dims: Any, level: Level) -> Any:
     """Return the output batched over the level. `dims` is the batch dimension: one number for all outputs, or their
     structure."""
     if isinstance(output, tuple | list):
-        positions = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
-        if len(positions) != len(output):
+        dims_by_output = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
+        if len(dims_by_output) != len(output):
             raise _incompatible(function, output, dims)
-        return type(output)(_batch_output(function, value, dim, level) for value, dim in zip(output, positions, strict=True))
+        pairs = zip(output, dims_by_output, strict=True)
+        return type(output)(_batch_output(function, value, dim, level) for value, dim in pairs)
     if isinstance(output, dict):
-        positions = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
-        if set(positions) != set(output):
+        dims_by_output = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
+        if set(dims_by_output) != set(output):
             raise _incompatible(function, output, dims)
-        return {key: _batch_output(function, value, positions[key], level) for key, value in output.items()}
+        return {key: _batch_output(function, value, dims_by_output[key], level) for key, value in output.items()}
     if dims is not None and not isinstance(dims, int):
         raise _incompatible(function, output, dims)
     return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)

@@ -78,8 +78,8 @@ class CapturedFunction(HasCustomBackward):
         self._is_impure = bool(marks.dirty)
 
     def __call__(self, inputs: tuple, outputs: tuple, kept: tuple) -> tuple:
-        """The outputs, with history; an output that is an input passed on becomes another tensor. Records nothing in no_grad
-        mode."""
+        """Return the outputs, with history; an output that is an input passed on becomes another tensor. Records nothing in
+        no_grad mode."""
         if not state.grad_enabled or not any(map(_requires_grad, inputs)):
             return outputs
         ctx, marks = FunctionCtx(), self.marks

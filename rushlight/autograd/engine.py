@@ -87,7 +87,7 @@ class _Task:
             self.deliver(node, index, grad)
 
     def make_ready(self, roots: Sequence[Edge]) -> None:
-        """Make roots ready that have no incoming edges."""
+        """Mark the roots without incoming edges as ready to run."""
         for node in dict.fromkeys(node for node, _ in roots):
             if not self.awaited[node]:
                 self._push(node)

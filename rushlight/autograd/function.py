@@ -150,7 +150,7 @@ class Function:
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grad_outputs):
-        """One gradient (or None) per argument of `forward`."""
+        """Return one gradient (or None) per argument of `forward`."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
             "mode AD."
@@ -160,7 +160,7 @@ class Function:
 
     @staticmethod
     def jvp(ctx: FunctionCtx, *grad_inputs):
-        """One tangent (or None) per output of `forward`, from those of its arguments."""
+        """Return one tangent (or None) per output of `forward`, from those of its arguments."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )

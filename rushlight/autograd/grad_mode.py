@@ -181,7 +181,7 @@ class set_multithreading_enabled(Mode):
         _multithreading.enabled = self.prev
 
     def clone(self) -> set_multithreading_enabled:
-        """Another context manager of the same mode."""
+        """Return another context manager of the same mode."""
         return type(self)(self.mode)
 
     def _fresh(self) -> Mode:

@@ -59,7 +59,7 @@ def _plan_of_formula(formula: Formula, positions: tuple, saved_inputs: tuple, sa
 
 
 def _inputs_named(formula: Formula, schema: FunctionSchema) -> tuple[tuple[str, int, Callable], ...]:
-    """(name, position, conversion) for each input among the formula's parameters."""
+    """Return the triple (name, position, conversion) for each input among the formula's parameters."""
     found = []
     for name in formula.names:
         plain, _, kind = name.rpartition("_")

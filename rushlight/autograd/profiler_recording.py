@@ -105,7 +105,7 @@ class Recording:
 
     @contextmanager
     def span(self, name: str, annotation: bool = False) -> Iterator[Span]:
-        """A context that records a block as a span."""
+        """Return a context that records a block as a span."""
         span = self.begin(name, annotation)
         try:
             yield span

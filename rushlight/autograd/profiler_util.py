@@ -253,7 +253,7 @@ def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
 
 
 def trace_events(events: Iterable[FunctionEvent]) -> list[dict]:
-    """Events in the form of chrome://tracing."""
+    """Yield events in the form of chrome://tracing."""
     process = os.getpid()
     return [
         {

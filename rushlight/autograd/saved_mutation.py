@@ -73,7 +73,7 @@ class _Watching(DispatchMode):
 
 @contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[SavedCopies]:
-    """A block in which tensors that the backward pass needs may be written to in place.
+    """Return a context in which tensors that the backward pass needs may be written to in place.
 
     Their elements are copied before a write, once, and only while something needs them. The backward pass belongs into the
     block, too: AssertionError outside. RuntimeError for a block inside another one.

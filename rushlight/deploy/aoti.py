@@ -89,7 +89,8 @@ class AOTICompiledModel:
         self._model = Model(folder / f"lib{_NAME}.so", _NAME, folder / f"{_NAME}.weights")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The program's results. ValueError for arguments of another structure, RuntimeError for wrong dtypes and sizes."""
+        """Return the program's results. ValueError for arguments of another structure, RuntimeError for wrong dtypes and
+        sizes."""
         leaves = flatten_inputs(self._in_spec, args, kwargs)
         given = []
         for position, (leaf, fixed) in enumerate(zip(leaves, self._fixed, strict=True)):

@@ -132,7 +132,7 @@ class Model:
         return self._run(next(iter(self._methods)), values)
 
     def share(self) -> Model:
-        """Another handle over the same weights, with its own state."""
+        """Return another handle over the same weights, with its own state."""
         made = object.__new__(type(self))
         made._library, made._name, made._methods, made._handle = self._library, self._name, self._methods, ctypes.c_void_p()
         if self._call("share", self._handle, ctypes.byref(made._handle)):

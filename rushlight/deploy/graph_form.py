@@ -320,8 +320,8 @@ class _Writer:
         if view.is_whole and view.buffer in self.positions:
             given = self.symbols.inputs[self.positions[view.buffer]]
             size, stride = given.size, given.stride
-        position = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
-        at = pointer if pointer == "nullptr" or view.offset == 0 else position
+        address = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
+        at = pointer if pointer == "nullptr" or view.offset == 0 else address
         return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array(size)}, {_array(stride)})"
 
     # Words

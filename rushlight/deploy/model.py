@@ -112,7 +112,7 @@ class Model:
         return self.add_state(name, tensor) if found is None else found
 
     def identity(self, source: str) -> bytes:
-        """32 bytes that identify the model's source and weights."""
+        """Return 32 bytes that identify the model's source and weights."""
         return hashlib.sha256(source.encode() + self.weights.digest().encode()).digest()
 
 
@@ -129,8 +129,8 @@ def tensor_text(tensor: Tensor, weights: Weights) -> str:
     check_tensor("a tensor that the model holds", tensor.dtype, tensor.shape)
     impl = tensor._impl
     sizes, strides = (f"sizes_of({', '.join(f'{each}L' for each in row) or '0'}).numbers" for row in (impl.sizes, impl.strides))
-    position = f"(void*)(self.held->data + {weights.add(tensor)}L)"
-    return f"of_tensor(tensor_of({position}, {c_constant(impl.dtype)}, {len(impl.sizes)}, {sizes}, {strides}))"
+    address = f"(void*)(self.held->data + {weights.add(tensor)}L)"
+    return f"of_tensor(tensor_of({address}, {c_constant(impl.dtype)}, {len(impl.sizes)}, {sizes}, {strides}))"
 
 
 def initial_text(value: object, weights: Weights, lines: list[str], name: str = "items") -> str:

@@ -28,11 +28,11 @@ class States:
             owner = self.first
             for name in path[:-1]:
                 owner = owner.slots[name]
-            position = (id(owner), path[-1])
-            if position not in self._same:
+            key = (id(owner), path[-1])
+            if key not in self._same:
                 value = owner.slots[path[-1]]
                 if isinstance(value, ScriptObject):
                     raise NotExportable(f"the attribute {'.'.join(path)}, which the code assigns, is an object of a class")
-                self._same[position] = self.model.add_state(".".join(path), value)
-            self._numbers[path] = self._same[position]
+                self._same[key] = self.model.add_state(".".join(path), value)
+            self._numbers[path] = self._same[key]
         return self._numbers[path]

@@ -138,7 +138,7 @@ def _fill_in_names(text: str, name: str, mark: str) -> str:
 
 
 def cmake(name: str, embed: bool) -> str:
-    """CMakeLists.txt: the library, an installable target, the example."""
+    """Return the text of CMakeLists.txt: the library, an installable target, the example."""
     weights = f" {name}_weights.S" if embed else ""
     install = "" if embed else f"install(FILES {name}.weights DESTINATION ${{CMAKE_INSTALL_DATADIR}}/{name})\n"
     text = (
@@ -158,7 +158,7 @@ def pkg_config(name: str) -> str:
 
 
 def embedding(name: str, nbytes: int) -> str:
-    """Assembly that embeds the weights, `nbytes` bytes."""
+    """Return assembly that embeds the weights, `nbytes` bytes."""
     return _fill_in_names(_EMBEDDING.replace("%bytes", str(nbytes)), name, "%")
 
 

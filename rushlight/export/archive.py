@@ -74,11 +74,11 @@ def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dic
     first: dict[tuple, str] = {}
     described = {}
     for name, tensor in tensors.items():
-        position = (tensor._impl.storage, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
-        if position not in first:
-            first[position] = name
+        view = (tensor._impl.storage, tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset())
+        if view not in first:
+            first[view] = name
             written[name] = _plain(tensor)
-        described[name] = [first[position], tensor.dtype is complex128, tensor.requires_grad]
+        described[name] = [first[view], tensor.dtype is complex128, tensor.requires_grad]
     return written, described
 
 

@@ -90,7 +90,7 @@ class ExportedProgram:
             yield parameter
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """Qualified names and parameters."""
+        """Yield qualified names and parameters."""
         for name in self.graph_signature.parameters:
             yield name, self.state_dict[name]
 
@@ -100,7 +100,7 @@ class ExportedProgram:
             yield buffer
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
-        """Qualified names and buffers, those included that the state dict leaves out."""
+        """Yield qualified names and buffers, those included that the state dict leaves out."""
         hidden = self.graph_signature.non_persistent_buffers
         for name in self.graph_signature.buffers:
             yield name, (self.constants if name in hidden else self.state_dict)[name]

@@ -137,7 +137,7 @@ class OpenInputs:
         return {str(symbol.value.expr): symbol.name for symbol in named}
 
     def _find_specialized_symbols(self) -> tuple[dict[str, str], list[str]]:
-        """Symbols that the program fixed, or equated with others although the user gave them separate names."""
+        """Find symbols that the program fixed, or equated with others although the user gave them separate names."""
         problems, fixes = {}, []
         for symbol in self._symbols.values():
             name, found = symbol.name, symbol.value.expr

@@ -158,7 +158,7 @@ def _user_line(error: Exception) -> str:
 
 @contextmanager
 def exporting() -> Iterator[None]:
-    """A block in which `torch.compiler.is_exporting()` holds."""
+    """Return a context in which `torch.compiler.is_exporting()` holds."""
     before, state.exporting = state.exporting, True
     try:
         yield

@@ -32,11 +32,11 @@ class ExportedModule(GraphModule):
         return tree_unflatten(list(super().__call__(*leaves)), self._out_spec)
 
     def train(self, mode: bool = True) -> Any:
-        """NotImplementedError: the graph has the mode that it was exported in."""
+        """Raise NotImplementedError: the graph has the mode that it was exported in."""
         raise NotImplementedError("Calling train() is not supported: the mode is part of the exported graph.")
 
     def eval(self) -> Any:
-        """NotImplementedError: the graph has the mode that it was exported in."""
+        """Raise NotImplementedError: the graph has the mode that it was exported in."""
         raise NotImplementedError("Calling eval() is not supported: the mode is part of the exported graph.")
 
 

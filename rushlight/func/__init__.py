@@ -17,5 +17,5 @@ __all__ = [
     "cond", "functional_call", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
     "replace_all_batch_norm_modules_", "stack_module_state", "vjp", "vmap", "while_loop",
 ]  # fmt: skip
-# Those that record their function know the stages above.
+# `functionalize` records its function by modules of higher layers, so it is imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {"rushlight.aot.functional_programs": ("functionalize",)})

@@ -83,8 +83,8 @@ def _in_chunks(
         pairs = zip(leaves, dims, strict=True)
         results.append(run([leaf if dim is None else leaf.narrow(dim, start, count) for leaf, dim in pairs], count))
     flat, specs = zip(*map(tree_flatten, results), strict=True)
-    positions = expand_dims_tree(out_dims, specs[0])
-    columns = zip(zip(*flat, strict=True), positions, strict=True)
+    result_dims = expand_dims_tree(out_dims, specs[0])
+    columns = zip(zip(*flat, strict=True), result_dims, strict=True)
     return tree_unflatten([column[0] if dim is None else aten.cat.default(column, dim) for column, dim in columns], specs[0])
 
 

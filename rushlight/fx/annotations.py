@@ -52,8 +52,8 @@ def source_comment(node: Node) -> str:
     if frame is None:
         return NO_STACK_TRACE
     path, line, function, code = frame
-    position = f"# File: {path}:{line}" + (f" in {function}" if function else "")
-    return f"{position}, code: {code}" if code else position
+    location = f"# File: {path}:{line}" + (f" in {function}" if function else "")
+    return f"{location}, code: {code}" if code else location
 
 
 def innermost_frame(stack_trace: str | None) -> tuple[str, str, str | None, str] | None:

@@ -149,7 +149,7 @@ class _Writer:
         )
 
     def _operator_expression(self, node: Node) -> str | None:
-        """Infix, prefix, index or attribute form for Python's own operators; None for other functions."""
+        """Return infix, prefix, index or attribute form for Python's own operators; None for other functions."""
         target, args = node.target, node.args
         if node.kwargs:
             return None

@@ -174,9 +174,9 @@ class ProxyMode(DispatchMode):
         For `.data` of an input or parameter, a `detach` node is added: it is another tensor, which does not require grad.
         """
         others = self.nodes if impl.fake else {} if impl in self.names else self.names
-        position = (impl.dtype, impl.storage_offset, impl.sizes, impl.strides)
+        geometry = (impl.dtype, impl.storage_offset, impl.sizes, impl.strides)
         for other in reversed(others):
-            if other.storage is impl.storage and (other.dtype, other.storage_offset, other.sizes, other.strides) == position:
+            if other.storage is impl.storage and (other.dtype, other.storage_offset, other.sizes, other.strides) == geometry:
                 node = self.argument(wrap(other))
                 self.nodes[impl] = node if node.op == "call_function" else self._insert_detach(node, wrap(impl))
                 return self.nodes[impl]

@@ -108,8 +108,8 @@ class SymbolNodes:
         if placeholder.op not in ("placeholder", "get_attr"):  # a value that the graph computes
             with self.graph.inserting_after(placeholder):
                 return self._call(aten(f"{reader}.int"), placeholder, dim)
-        position = [node for node in self.graph.nodes if node.op == "placeholder" or node is self._last_read][-1]
-        with self.graph.inserting_after(position):
+        last = [node for node in self.graph.nodes if node.op == "placeholder" or node is self._last_read][-1]
+        with self.graph.inserting_after(last):
             self._last_read = self._call(aten(f"{reader}.int"), placeholder, dim)
         return self._last_read
 

@@ -122,7 +122,7 @@ class CompiledGraph:
         return KnownSizes(self.plan)
 
     def __call__(self, *tensors: Tensor) -> tuple:
-        """The flat outputs for inputs of the compiled sizes, strides and dtypes; RuntimeError for any others."""
+        """Return the flat outputs for inputs of the compiled sizes, strides and dtypes; RuntimeError for any others."""
         self._check(tensors)
         prepared = self._prepare()
         made = {name: allocate(nbytes) for name, nbytes in self.plan.outputs.items()}

@@ -117,7 +117,7 @@ def direct_convolution(rows: int, width: int, taps: int, channels: int, outputs:
 
 
 def winograd(blocks: int, channels: int, outputs: int) -> float:
-    """Winograd's F(4 x 4, 3 x 3): 36 products with a row per block, plus the transforms of blocks and weights."""
+    """Estimate Winograd's F(4 x 4, 3 x 3): 36 products with a row per block, plus the transforms of blocks and weights."""
     work = 36 * 2 * blocks * channels * _whole_panels(outputs)
     moved, weights = 36 * 4 * 2 * blocks * (channels + outputs), 36 * 4 * channels * outputs
     return max(work / core().flops, _reading(weights)) + moved / core().cached

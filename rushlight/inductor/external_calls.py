@@ -44,14 +44,14 @@ class ExternalCalls:
         data = ctypes.string_at(slots, 8 * count)
         given = packed.unpack_from(data)
         values = [_read_argument(value, kind) for value, kind in zip(given, call.inputs, strict=True)]
-        positions = array.array("q", data[8 * len(call.inputs) :])
-        for result, kind, position in zip(call.function(*values), call.outputs, positions, strict=True):
+        addresses = array.array("q", data[8 * len(call.inputs) :])
+        for result, kind, address in zip(call.function(*values), call.outputs, addresses, strict=True):
             impl = result._impl
             if impl.dtype is not kind.dtype or tuple(impl.sizes) != kind.size:
                 raise ValueError("a result of another dtype or size than was expected")
             if not impl.is_contiguous():
                 impl = result.contiguous()._impl
-            ctypes.memmove(position, impl.data_ptr, kind.nbytes)
+            ctypes.memmove(address, impl.data_ptr, kind.nbytes)
 
 
 def _read_argument(value: object, kind: object) -> object:

@@ -49,7 +49,7 @@ class Glue:
         return self.text
 
     def __call__(self, *inputs: Any) -> tuple:
-        """The flat outputs."""
+        """Return the flat outputs."""
         try:
             return self._run(*inputs)
         except Exception as error:

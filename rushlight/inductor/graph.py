@@ -352,9 +352,9 @@ def _unpermute(index, order):
 
 def _select_different_indices(users: Collection[Node]) -> bool:
     """Return whether each user selects another index of the same dimension, so that every element is used once."""
-    positions = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
-    known = all(isinstance(number, int) and number >= 0 for position in positions for number in position)
-    apart = len(set(positions)) == len(positions) == len(users) and len({dim for dim, _ in positions}) == 1
+    selections = [user.args[1:] for user in users if user.target is SELECT and not user.kwargs]
+    known = all(isinstance(number, int) and number >= 0 for selection in selections for number in selection)
+    apart = len(set(selections)) == len(selections) == len(users) and len({dim for dim, _ in selections}) == 1
     return known and apart
 
 

@@ -45,12 +45,12 @@ class OpenSizes:
         self._counts = [*plan.outputs.values(), *counts_of(program)]
         tensors = [position for position, given in enumerate(symbols.inputs) if isinstance(given, TensorInput)]
         self.positions = {given.name: position for given, position in zip(plan.inputs, tensors, strict=True)}
-        places = [place for place in symbols.places if not _is_known(symbols.inputs[place.position])]
-        variables = [*(place.variable for place in places), *symbols.definitions]
+        sources = [source for source in symbols.sources if not _is_known(symbols.inputs[source.position])]
+        variables = [*(source.variable for source in sources), *symbols.definitions]
         self._numbers = {variable: number for number, variable in enumerate(variables)}
         self.inputs = tuple(map(_native_input, symbols.inputs))
         self.symbols = (
-            tuple((place.kind, place.position, place.dim) for place in places),
+            tuple((source.kind, source.position, source.dim) for source in sources),
             tuple(map(self.code, symbols.definitions.values())),
             tuple((_RELATIONS.index(each.kind), self.code(each.expression)) for each in self.conditions()),
         )
@@ -74,9 +74,10 @@ class OpenSizes:
                 yield Relation(NOT_NEGATIVE, symbol - symbol.least)
             if symbol.extent is not None:
                 yield Relation(NOT_NEGATIVE, symbol.extent - symbol - 1)
-        for index in symbols.places:
-            if symbols.definitions.get(index.expected) is not index.variable and not _is_known(symbols.inputs[index.position]):
-                yield Relation(EQUAL, index.variable - index.expected)
+        for source in symbols.sources:
+            is_definition = symbols.definitions.get(source.expected) is source.variable
+            if not is_definition and not _is_known(symbols.inputs[source.position]):
+                yield Relation(EQUAL, source.variable - source.expected)
         for count in dict.fromkeys(self._counts):
             if isinstance(count, Expr):
                 yield Relation(NOT_NEGATIVE, LARGEST - count)

@@ -34,7 +34,7 @@ class PartialWrite:
 
 
 def partial_writes(nodes: Iterable[Node]) -> dict[Node, PartialWrite]:
-    """Node of an input's new value -> the partial write that makes it."""
+    """Return node of an input's new value -> the partial write that makes it."""
     calculated, writes = set(), []
     for node in nodes:
         if is_write_back(node):

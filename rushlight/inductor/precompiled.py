@@ -36,7 +36,7 @@ def arguments(compiler: Command, flags: tuple[str, ...], source: Path, folder: P
     made = header.with_suffix(".h.gch")
     if not (made.exists() or _make([*compiler, *flags], made, folder)):
         return ()
-    with contextlib.suppress(OSError):  # a read-only cache works, too
+    with contextlib.suppress(OSError):  # ignored: the file can be used from a read-only cache, too
         os.utime(made)  # mark as recently used for eviction
     return ("-include", str(header))
 

@@ -42,7 +42,7 @@ def make_function(symbols: SizeSymbols, result: object) -> Callable[..., tuple]:
 
 
 def numbers_text(value: object) -> str:
-    """Nested tuples of sizes, names and None as Python text."""
+    """Return nested tuples of sizes, names and None as Python text."""
     if isinstance(value, tuple | list):
         return f"({''.join(f'{numbers_text(item)}, ' for item in value)})"
     return to_python(value) if isinstance(value, Expr) else str(value)

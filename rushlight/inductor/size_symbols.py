@@ -35,7 +35,7 @@ SIZE, STRIDE, VALUE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SizeSource:
     """A number that a call reads: a size or stride of an input, or an int input. `variable` stands for it; its name is the
     Python expression that reads it, where `a0`, `a1`, ... are the inputs and `i0`, `i1`, ... the impls of tensors. `expected`
     is the number in the graph."""
@@ -50,14 +50,14 @@ class Place:
 class SizeSymbols:
     """The symbols of a graph, in the order in which native code takes them. False if there are none.
 
-    `inputs` has a TensorInput or a Size for each input. `definitions` compute the symbols from the variables of `places` and
+    `inputs` has a TensorInput or a Size for each input. `definitions` compute the symbols from the variables of `sources` and
     earlier symbols. `relations` are the assumptions of capture and lowering about them.
     """
 
     def __init__(self, values: Sequence[object] = ()):
         """Collect the symbols of fake inputs; UnsupportedSize if an input's size has symbols that no input defines."""
         self.inputs = [_input_spec_of(value) for value in values]
-        self.places = [index for position, given in enumerate(self.inputs) for index in _places(position, given)]
+        self.sources = [source for position, given in enumerate(self.inputs) for source in _sources_of(position, given)]
         self.definitions: dict[Var, Expr] = {}
         self.relations: tuple[Relation, ...] = ()
         self.hints: dict[Var, int] = {}
@@ -84,44 +84,46 @@ class SizeSymbols:
             raise UnsupportedSize(f"no input of the graph gives the value of {', '.join(sorted(map(str, missing)))}")
 
     def _define(self, environment: ShapeEnv) -> None:
-        for index in self.places:
-            if isinstance(index.expected, Var):
-                self.definitions.setdefault(index.expected, index.variable)
-        for index in self.places:
-            self._solve(index)
+        for source in self.sources:
+            if isinstance(source.expected, Var):
+                self.definitions.setdefault(source.expected, source.variable)
+        for source in self.sources:
+            self._solve(source)
         for symbol, expression in environment.replacements.items():
             if expression.free_variables() <= self.definitions.keys():
                 self.definitions.setdefault(symbol, expression)
-        self.require([index.expected for index in self.places])
+        self.require([source.expected for source in self.sources])
         self.hints = {symbol: environment.hint_of(symbol) for symbol in self.definitions}
         relations = (guard.relation for guard in environment.relations())
         self.relations = tuple(
             relation for relation in relations if relation.expression.free_variables() <= self.definitions.keys()
         )
 
-    def _solve(self, index: Place) -> None:
+    def _solve(self, source: SizeSource) -> None:
         """Define a symbol by a size that is linear in it and has no other undefined symbol. The check of the inputs ensures
         that the division is exact."""
-        unknown = symbols_of([index.expected]) - self.definitions.keys()
+        unknown = symbols_of([source.expected]) - self.definitions.keys()
         if len(unknown) != 1:
             return
         (symbol,) = unknown
-        scale = dict(linear_form(index.expected)[0]).get(symbol)
-        rest = index.expected - symbol * (scale or 0)
+        scale = dict(linear_form(source.expected)[0]).get(symbol)
+        rest = source.expected - symbol * (scale or 0)
         if scale and not rest.contains(symbol):
-            difference = index.variable - rest if scale > 0 else rest - index.variable
+            difference = source.variable - rest if scale > 0 else rest - source.variable
             self.definitions[symbol] = as_expr(difference // abs(scale))
 
 
-def _places(position: int, given: TensorInput | Size) -> list[Place]:
+def _sources_of(position: int, given: TensorInput | Size) -> list[SizeSource]:
     """Return every number of an input that a call checks."""
     if not isinstance(given, TensorInput):
-        return [Place(Var(f"a{position}", least=None), VALUE, position, 0, given)]
+        return [SizeSource(Var(f"a{position}", least=None), VALUE, position, 0, given)]
     sizes = [
-        Place(Var(f"i{position}.sizes[{dim}]", least=None), SIZE, position, dim, size) for dim, size in enumerate(given.size)
+        SizeSource(Var(f"i{position}.sizes[{dim}]", least=None), SIZE, position, dim, size)
+        for dim, size in enumerate(given.size)
     ]
     strides = [
-        Place(Var(f"i{position}.strides[{dim}]", least=None), STRIDE, position, dim, given.stride[dim]) for dim in given.stepped
+        SizeSource(Var(f"i{position}.strides[{dim}]", least=None), STRIDE, position, dim, given.stride[dim])
+        for dim in given.stepped
     ]
     return sizes + strides
 

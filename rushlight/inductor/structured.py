@@ -128,7 +128,7 @@ class Statement:
     """Base of statements."""
 
     def lines(self) -> list[str]:
-        """Its text."""
+        """Return the text of the statement."""
         return [str(self)]
 
 
@@ -181,8 +181,8 @@ class View(Statement):
     offset: int = 0
 
     def __str__(self) -> str:
-        position = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
-        return f"{self.target}: {self.target.kind} = {self.source} at {position}"
+        offset = " + ".join([*map(str, self.terms), *([str(self.offset)] if self.offset or not self.terms else [])])
+        return f"{self.target}: {self.target.kind} = {self.source} at {offset}"
 
 
 @dataclass
@@ -248,7 +248,7 @@ class Branch(Statement):
     results: list[tuple[Var, Operand | None, Operand | None]]
 
     def lines(self) -> list[str]:
-        """Its text; each branch ends with the assignments to the results."""
+        """Return the text of the statement; each branch ends with the assignments to the results."""
         text = [f"if {self.condition}:"]
         for words, body, position in (("", self.then, 1), ("else:", self.otherwise, 2)):
             text += [words] if words else []
@@ -271,7 +271,7 @@ class Repeat(Statement):
     pointers: frozenset[Var] = frozenset()
 
     def lines(self) -> list[str]:
-        """Its text."""
+        """Return the text of the statement."""
         first = "".join(f", {var} = {initial}" for var, initial, _ in self.carried)
         text = [f"loop {self.counter} < {self.limit} while {self.condition}{first}:", *_indent_body(self.body)]
         text += [f"  {var} = {following}" for var, _, following in self.carried]

@@ -60,7 +60,7 @@ class SymbolicGraph(CompiledGraph):
             return None
 
     def __call__(self, *inputs: Tensor | int) -> tuple:
-        """The flat outputs; RuntimeError for inputs of other dtypes, or with inconsistent sizes and strides."""
+        """Return the flat outputs; RuntimeError for inputs of other dtypes, or with inconsistent sizes and strides."""
         sizes = self._bind(inputs)
         sized = self._sized
         if sized is None or sized.sizes != sizes:

@@ -101,7 +101,7 @@ def _only_stores_into(member: Buffer, target: str) -> bool:
         return False
     first = {variable: Const(0) for variable, extent in zip(base.variables, base.ranges, strict=True) if extent == 1}
     indices = (base.body.index, flatten_index(base.variables, row_major(base.ranges)))
-    return len({place.substitute(first) for place in indices}) == 1
+    return len({index.substitute(first) for index in indices}) == 1
 
 
 def _reads_before_writing(group: Group, write: WriteBack) -> bool:

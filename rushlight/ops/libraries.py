@@ -44,22 +44,22 @@ def has_own_rules(op: OpOverload) -> bool:
 
 def load_library(path: str | os.PathLike) -> None:
     """Load a library that registers operators. OSError if it cannot be loaded, such as all those built against libtorch."""
-    position = os.path.realpath(path)
-    folder, name = os.path.split(position)
+    real_path = os.path.realpath(path)
+    folder, name = os.path.split(real_path)
     if (os.path.basename(folder), name.partition(".")[0]) not in _OWN:
-        if not os.path.exists(position):
+        if not os.path.exists(real_path):
             raise OSError(f"{path}: there is no such file")
-        if _depends_on_libtorch(position):
+        if _depends_on_libtorch(real_path):
             raise OSError(
                 f"{path} is built against libtorch, PyTorch's C++ library, which Rushlight does not have: it cannot be loaded. "
                 "Packages run here as far as their parts in Python go"
             )
-        ctypes.CDLL(position)
+        ctypes.CDLL(real_path)
     loaded_libraries.add(str(path))
 
 
-def _depends_on_libtorch(place: str) -> bool:
+def _depends_on_libtorch(path: str) -> bool:
     """Return whether a shared library depends on one of PyTorch's."""
-    with open(place, "rb") as file:
+    with open(path, "rb") as file:
         content = file.read()
     return any(name in content for name in (b"libtorch", b"libc10", b"torch_cpu"))

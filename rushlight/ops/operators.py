@@ -24,7 +24,7 @@ _PUBLIC_NAMES = {
 
 
 def unknown(other: object) -> object:
-    """NotImplemented for an unknown operand; TypeError for PyTorch's tensors, whose reflected operator would fail
+    """Return NotImplemented for an unknown operand; TypeError for PyTorch's tensors, whose reflected operator would fail
     confusingly."""
     refuse_foreign_tensor(other, "an operator")
     return NotImplemented

@@ -30,7 +30,7 @@ def recording(record: Callable[[OpOverload, int, tuple, dict], object]) -> Itera
 
 @contextmanager
 def suspended() -> Iterator[None]:
-    """A context without recording."""
+    """Return a context without recording."""
     include = state.include
     state.include = include & ~TRACER
     try:

@@ -61,7 +61,7 @@ def _in_place_variant(function: Callable) -> Callable:
     return write
 
 
-# aten
+# Operators of the namespace aten
 
 
 @quantized("relu")
@@ -124,7 +124,7 @@ for _name, _kernel in (("relu_", relu), ("hardtanh_", clamp), ("clamp_", clamp),
     quantized(_name)(_in_place_variant(_kernel))
 
 
-# quantized
+# Operators of the namespace quantized
 
 
 @operator("quantized::relu6(Tensor qx, bool inplace=False) -> Tensor")

@@ -25,7 +25,7 @@ def aligned(nbytes: int) -> np.ndarray:
     return np.ndarray((nbytes,), np.uint8, _C.allocate(nbytes))
 
 
-# Order in memory
+# Memory order of images
 
 
 def channels_last(x: np.ndarray) -> np.ndarray:

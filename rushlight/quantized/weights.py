@@ -19,7 +19,7 @@ aten = namespaces.namespace("aten")
 KINDS = ("int8", "int8_dynamic")
 _FLOATS = (float32, bfloat16, float16)
 _EPS = 2.0**-23  # the smallest scale
-_MIN_RANGE = 1e-5  # the smallest range by which a row of activations is quantized
+_MIN_RANGE = 1e-5  # rows of activations with a smaller range are quantized as if they had this one
 
 
 class IntegerWeight(WrappedWeight):

@@ -54,7 +54,7 @@ derivative("cummin", self=_running_extremum, non_differentiable_outputs=(1,))
 
 
 def _exponential_of_difference(high: Tensor, low: Tensor) -> Tensor:
-    """exp(high - low), 0 where `high` is the logarithm of 0."""
+    """Compute exp(high - low), 0 where `high` is the logarithm of 0."""
     nothing = high.real if high.is_complex() else high
     difference = high - low
     vanishes = nothing == -float("inf")

@@ -24,7 +24,7 @@ def identity_like(matrix: Tensor) -> Tensor:
 
 
 def diagonal_matrix(values: Tensor) -> Tensor:
-    """Matrices with `values` on their diagonals and 0 elsewhere."""
+    """Return matrices with `values` on their diagonals and 0 elsewhere."""
     return values.unsqueeze(-1) * aten.eye(values.size(-1), dtype=values.dtype, device=values.device)
 
 
@@ -39,12 +39,12 @@ def has_values(tensor: Tensor) -> bool:
 
 
 def right_divide(value: Tensor, triangle: Tensor, *, upper: bool, unitriangular: bool = False) -> Tensor:
-    """value @ triangle^-1."""
+    """Compute value @ triangle^-1."""
     return aten.linalg_solve_triangular(triangle, value, upper=upper, left=False, unitriangular=unitriangular)
 
 
 def left_divide(triangle: Tensor, value: Tensor, *, upper: bool, unitriangular: bool = False) -> Tensor:
-    """triangle^-1 @ value."""
+    """Compute triangle^-1 @ value."""
     return aten.linalg_solve_triangular(triangle, value, upper=upper, unitriangular=unitriangular)
 
 

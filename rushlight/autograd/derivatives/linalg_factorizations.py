@@ -106,7 +106,8 @@ def _qr(grads, A, result0, result1, mode):
 
 
 def _qr_tall(slope_q: Tensor, slope_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
-    """(gQ + Q (gR R^H + S(Q^H gQ - gR R^H) - Q^H gQ)) R^-H, where S is the skew part, which rotates Q; R's diagonal is real."""
+    """Compute (gQ + Q (gR R^H + S(Q^H gQ - gR R^H) - Q^H gQ)) R^-H, where S is the skew part, which rotates Q; R's diagonal is
+    real."""
     inner_q, inner_r = adjoint(q) @ slope_q, slope_r.triu() @ adjoint(r)
     difference = inner_q - inner_r
     turned = (difference - adjoint(difference)).tril(-1)
@@ -134,8 +135,8 @@ def _reflector(input: Tensor, index: int) -> Tensor:
 
 
 def _householder(grad, input, tau):
-    """Q = H_1 ... H_k E with H = I - t v v^H. With L the gradient pulled back through H_1 ... H_(i-1), and R = H_(i+1) ... E,
-    a = L^H v and b = R^H v: the gradient of t is -a^H b, and that of v is -(conj(t) L b + t R a)."""
+    """Differentiate Q = H_1 ... H_k E with H = I - t v v^H. With L the gradient pulled back through H_1 ... H_(i-1), and R =
+    H_(i+1) ... E, a = L^H v and b = R^H v: the gradient of t is -a^H b, and that of v is -(conj(t) L b + t R a)."""
     m, n = input.shape[-2:]
     count = tau.size(-1)
     vectors = [_reflector(input, index) for index in range(count)]

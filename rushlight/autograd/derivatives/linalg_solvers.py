@@ -64,7 +64,7 @@ derivative("linalg_inv_ex", A=_inverse, non_differentiable_outputs=(1,))
 
 
 def _pseudo_inverse(grad, self, result):
-    """-P^H g P^H + (I - A P) g^H P P^H + P^H P g^H (I - P A), assuming constant rank."""
+    """Compute -P^H g P^H + (I - A P) g^H P P^H + P^H P g^H (I - P A), assuming constant rank."""
     transposed, turned = adjoint(result), adjoint(grad)
     rows, columns = turned @ result @ transposed, transposed @ result @ turned
     inside = transposed @ grad @ transposed
@@ -107,8 +107,8 @@ def _determinant(grad, A):
 
 
 def _cofactors(matrix: Tensor) -> Tensor:
-    """conj(det(A)) A^-H, computed so that it exists for singular matrices, too. With A = U S V^H, each entry is a product of
-    the other singular values."""
+    """Compute conj(det(A)) A^-H, computed so that it exists for singular matrices, too. With A = U S V^H, each entry is a
+    product of the other singular values."""
     u, values, vh = aten._linalg_svd(matrix)
     others = aten.where(aten.eye(values.size(-1), dtype=values.dtype, device=values.device) != 0,
                         aten.ones_like(values).unsqueeze(-2), values.unsqueeze(-2)).prod(-1)  # fmt: skip

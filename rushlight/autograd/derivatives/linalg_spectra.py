@@ -48,7 +48,7 @@ derivative("_linalg_eigh", A=_eigh)
 
 
 def _eig(grads, result0, result1):
-    """V^-H (diag(gW) + (V^H gV - V^H V Re(diag(V^H gV))) / conj(E)) V^H, where columns of V keep the length 1."""
+    """Compute V^-H (diag(gW) + (V^H gV - V^H V Re(diag(V^H gV))) / conj(E)) V^H, where columns of V keep the length 1."""
     slope, slope_vectors = grads
     values, vectors = result0, result1
     transposed = adjoint(vectors)
@@ -98,7 +98,8 @@ def _skew(matrix: Tensor) -> Tensor:
 
 
 def _svd_with_vectors(slope_u, slope, slope_vh, u, values, vh):
-    """U [(skew(U^H gU) / E) S + S (skew(V^H gV) / E) + diag(gS)] V^H, and the parts of gU and gV outside U's and V's spans."""
+    """Compute U [(skew(U^H gU) / E) S + S (skew(V^H gV) / E) + diag(gS)] V^H, and the parts of gU and gV outside U's and V's
+    spans."""
     m, n, k = u.size(-2), vh.size(-1), values.size(-1)
     row, column = values.unsqueeze(-2), values.unsqueeze(-1)
     # Factor the differences of squares into sum times difference, which keeps precision for close singular values.

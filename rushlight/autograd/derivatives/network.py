@@ -52,7 +52,7 @@ class _NormalisedValues:
 
 
 def _normalisation_twice(grads, grad_output, weight, normalised, reduce, needs):
-    """Second-order gradients of (grad_output, input, weight), from the gradients of the first backward's results.
+    """Compute second-order gradients of (grad_output, input, weight), from the gradients of the first backward's results.
 
     `weight` broadcasts against the input, and `reduce` sums a tensor of the input's shape to the weight's.
     """

@@ -36,7 +36,7 @@ derivative(
 
 
 def _slope_of_i1(self: Tensor, value: Tensor, result: Tensor, damping: Tensor | float) -> Tensor:
-    """value - result * (damping + 1 / self), and its limit 1/2 where `self` is too small for the quotient."""
+    """Compute value - result * (damping + 1 / self), and its limit 1/2 where `self` is too small for the quotient."""
     small = self.abs() <= finfo(self.dtype).eps
     safe = aten.where.self(small, 1, self)
     return aten.where.self(small, 0.5, value - result * (damping + safe.reciprocal()))
@@ -63,7 +63,7 @@ derivative("special_entr", self=lambda grad, self: grad * (-1 - self.log()))
 
 
 def _logarithm_weight(grad, self, logarithm: Tensor) -> Tensor:
-    """grad * logarithm, and 0 where the weight of a logarithm of 0 or less is 0."""
+    """Compute grad * logarithm, and 0 where the weight of a logarithm of 0 or less is 0."""
     return aten.where.self((self == 0) & aten.isfinite(logarithm).logical_not(), 0, grad * logarithm)
 
 

@@ -28,7 +28,7 @@ derivative("atanh", self=lambda grad, self: grad / conjugate(1 - self * self))
 
 
 def _per_square(self, other):
-    """1 / (self^2 + other^2), and 0 where both are 0."""
+    """Compute 1 / (self^2 + other^2), and 0 where both are 0."""
     squares = self * self + other * other
     return aten.where.self(squares == 0, 0, squares.reciprocal())
 

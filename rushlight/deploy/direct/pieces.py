@@ -184,10 +184,10 @@ class Piece:
         """Return the piece as a graph, and its sizes. `fixed` are the sizes to specialise."""
         sizes = Sizes(plan, fixed)
         examples = [example_of(given, sizes) for given in self.inputs.values()]
-        positions = list(self.inputs)
+        keys = list(self.inputs)
 
         def run(*leaves: object) -> tuple:
-            found = dict(zip(positions, leaves, strict=True))
+            found = dict(zip(keys, leaves, strict=True))
             return tuple(_at(self._values(found), key) for key in wanted)
 
         with no_grad():

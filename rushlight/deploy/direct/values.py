@@ -233,8 +233,8 @@ def unboxed(text: str, kind: types.Type) -> str:
 
 def line_of(node: Node) -> str:
     """Return the user's source line of a node: `file.py:3`."""
-    position = node.source_range.file_line_column() if node.source_range is not None else None
-    return "" if position is None else f"{position[0].rpartition('/')[2]}:{position[1]}"
+    location = node.source_range.file_line_column() if node.source_range is not None else None
+    return "" if location is None else f"{location[0].rpartition('/')[2]}:{location[1]}"
 
 
 def with_size(kind: Kind, size: Size) -> Kind:

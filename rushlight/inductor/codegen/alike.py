@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 MIN_LOOPS = 3  # fewer loops are not worth a table
 
-# Keep divisors: the compiler turns constant ones into products.
+# Matches pointers and numbers, except divisors: these stay constants, which the compiler turns into products.
 _TOKEN = re.compile(r"(?<! / )(?<! % )(?<![\w.\[])(\d+L|(?:in|out)\d+)\b")
 _FIELDS = {"in": "from", "out": "to"}
 

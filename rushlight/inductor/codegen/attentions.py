@@ -84,13 +84,13 @@ class AttentionWriter:
         """Return the C++ functions for a score: the score's function, an early test whether the score is not -inf, and a
         function that packs values."""
         self.note_status(score.body)
-        position = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
+        parameters = "auto lane, " + ", ".join(f"[[maybe_unused]] long {variable}" for variable in score.variables)
         seen = _visibility_condition(score.body, self.template.parameters["scores"])
         packed = _read_along_keys(score, self.template.parameters["scores"])
         seen = None if seen is None or any(node in packed for node in walk(seen)) else seen
         functions = [
-            self._function(f"{position}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
-            "0" if seen is None else self._function(position, score, seen, {}),
+            self._function(f"{parameters}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
+            "0" if seen is None else self._function(parameters, score, seen, {}),
             self._pack(score, list(packed)) if packed else "0",
         ]
         flags = ["false" if seen is None else "true", "true" if self.template.parameters["empty_is_nan"] else "false"]
@@ -99,7 +99,7 @@ class AttentionWriter:
     def _function(self, parameters: str, score: Pointwise, body: Value, packed: dict[Load, int]) -> str:
         writer = StatementWriter(score.variables[2], self.pointer, self.element_type, self.stream)
         writer.local[self.template.parameters["scores"]] = "value"
-        writer.places = True
+        writer.gathers = True
         for load, number in packed.items():
             copied = writer.bind(f"lane.load(packed + {number} * rl::key_block * rl::tile_columns)")
             writer.keep(load, writer.bind(f"rl::ne({copied}, lane.broadcast(0.0f))") if load.dtype is bool_ else copied)

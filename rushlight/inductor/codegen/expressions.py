@@ -91,7 +91,7 @@ class StatementWriter:
     """Writes values as `const auto tmpN = ...;` lines. Each text is written once per scope.
 
     `local` maps buffers to names of available elements (`value` in an epilogue, a temporary), and `row_values` to names of
-    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. If `places` is
+    scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. If `gathers` is
     true, vectors gather the elements of loads that have no stride.
     """
 
@@ -106,7 +106,7 @@ class StatementWriter:
         self.lines: list[str] = []
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
-        self.places = False
+        self.gathers = False
         self.looked_up: set[Var] = set()  # variables of positions that differ between lanes
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
@@ -182,7 +182,7 @@ class StatementWriter:
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
             return self.bind(f"{self.lane}.broadcast(rl::scalar_lane{{}}.load({at}))")
-        if stride is None and self.places and self.lane != SCALAR:
+        if stride is None and self.gathers and self.lane != SCALAR:
             column = self.column.name
             return self.bind(f"{self.lane}.load_at({column}, [&](long {column}) {{ return {at}; }})")
         if stride in (1, None):

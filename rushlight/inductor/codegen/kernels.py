@@ -292,9 +292,9 @@ class LoopKernel(KernelWriter):
                 accumulators[member.name] = f"total_{len(scalars) + len(accumulators)}"
                 lines.append(_accumulator(member.data, accumulators[member.name]))
 
-        def statements(bodies: Sequence[Value], column: Var, places: bool = False) -> list[str]:
+        def statements(bodies: Sequence[Value], column: Var, gathers: bool = False) -> list[str]:
             writer = self._writer(column)
-            writer.row_values, writer.places = scalars, places
+            writer.row_values, writer.gathers = scalars, gathers
             for member, body in zip(members, bodies, strict=True):
                 self._write_element(member, body, writer, accumulators, scratch)
             return writer.lines
@@ -318,11 +318,11 @@ class LoopKernel(KernelWriter):
             return [[head, *indented([column, *statements(runs.bodies, runs.place)]), "});"]]
         loops = []
         for first, end, settled in self._segments(number, bodies, lines):
-            positions = _is_worth_gathering(settled, self.r)
-            scalar = not positions and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
+            gathers = _is_worth_gathering(settled, self.r)
+            scalar = not gathers and (any(needs_scalar(body, self.r) for body in settled) or _is_lookup(settled, self.r))
             head, tail = _loop(scalar, first, end)
             ahead = [] if scalar or number != 1 else self._prefetch_next_row()
-            loops.append([head, *indented([*ahead, *statements(settled, self.r, positions)]), tail])
+            loops.append([head, *indented([*ahead, *statements(settled, self.r, gathers)]), tail])
         return loops
 
     def _prefetch_next_row(self) -> list[str]:
@@ -352,13 +352,13 @@ class LoopKernel(KernelWriter):
         if cuts is None:
             return [("0L", count, bodies)]
         width = None if self.flat or not isinstance(self.domain[1], int) else self.domain[1]
-        if width is not None and all(isinstance(index, int) for index in cuts.places):
-            edges = [0, *(min(max(index, 0), width) for index in cuts.places), width]
+        if width is not None and all(isinstance(cut, int) for cut in cuts.positions):
+            edges = [0, *(min(max(cut, 0), width) for cut in cuts.positions), width]
             found = zip(edges, edges[1:], cuts.bodies, strict=False)
             return [(f"{first}L", f"{end}L", settled) for first, end, settled in found if first < end]
-        names = [f"cut{number}_{position}" for position in range(len(cuts.places))]
-        for name, index in zip(names, cuts.places, strict=True):
-            lines.append(f"const long {name} = rl::within({size_text(index)}, {count});")
+        names = [f"cut{number}_{position}" for position in range(len(cuts.positions))]
+        for name, cut in zip(names, cuts.positions, strict=True):
+            lines.append(f"const long {name} = rl::within({size_text(cut)}, {count});")
         return list(zip(["0L", *names], [*names, count], cuts.bodies, strict=True))
 
     def _writer(self, column: Var) -> StatementWriter:

@@ -205,7 +205,7 @@ class ScanKernel(KernelWriter):
         return for_rows(self.x.extent, ["[[maybe_unused]] constexpr long c = 0;", "const rl::scalar_lane lane;", *self._walk()])
 
     def _blocks(self) -> Iterator[str]:
-        """Runs of contiguous results, vectorized."""
+        """Write runs of contiguous results, vectorized."""
         blocks = quotient(rounded_up(self.width, BLOCK), BLOCK)
         width, number = size_text(self.width), size_text(as_size(self.x.extent * blocks))
         yield f"for (const long block : rl::shared({number})) {{"

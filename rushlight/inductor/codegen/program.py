@@ -71,7 +71,7 @@ class Program:
     folded: list[Buffer] = field(default_factory=list)
     packed: list[PackedOperand] = field(default_factory=list)
     passing: list[Buffer] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)
+    packed_offsets: dict[str, int] = field(default_factory=dict)
     outputs: list[str] = field(default_factory=list)
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Program:
         if self.threads is None:
             return 0
         alone = [operand.nbytes_in_run(self.threads) for operand in self.packed]
-        together = sum(operand.aligned_nbytes for operand in self.packed if operand.name in self.places)
+        together = sum(operand.aligned_nbytes for operand in self.packed if operand.name in self.packed_offsets)
         return self.passing_bytes + max([*alone, together])
 
     @property
@@ -122,7 +122,7 @@ class ProgramWriter:
         self.external = {buffer.name for buffer in lowered.buffers if isinstance(buffer, InputBuffer | ConstantBuffer)}
         self.outputs = [name for name in dict.fromkeys(view.buffer for view in lowered.outputs) if name]
         self.packed: dict[str, PackedOperand] = {}
-        self.places: dict[str, int] = {}
+        self.packed_offsets: dict[str, int] = {}
         self.scratch: dict[str, str] = {}
         self.functions: dict[str, str] = {}  # name -> text
         self.calls: list[tuple[Group, str, Kernel]] = []
@@ -147,8 +147,8 @@ class ProgramWriter:
         folded = [member for member in made if member.name not in self.passing]
         passing = [member for member in made if member.name in self.passing]
         program = Program(
-            self.threads, constants=constants, folded=folded, packed=packed, passing=passing, places=self.places,
-            outputs=own_outputs, arena=arena, groups=groups,
+            self.threads, constants=constants, folded=folded, packed=packed, passing=passing,
+            packed_offsets=self.packed_offsets, outputs=own_outputs, arena=arena, groups=groups,
         )
         program.slots = [
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
@@ -190,8 +190,8 @@ class ProgramWriter:
             names = {asked.name: operand.name, asked.unpacked: operand.unpacked}
             kernel.arguments = [names.get(argument, argument) for argument in kernel.arguments]
             self.packed[operand.name] = operand
-            if len(operands) > 1 and operand.constant and operand.name not in self.places:
-                self.places[operand.name] = sum(self.packed[name].aligned_nbytes for name in self.places)
+            if len(operands) > 1 and operand.constant and operand.name not in self.packed_offsets:
+                self.packed_offsets[operand.name] = sum(self.packed[name].aligned_nbytes for name in self.packed_offsets)
 
     def _with_own_name(self, operand: PackedOperand) -> PackedOperand:
         """Give an operand a unique name: parts of one matrix may start at the same address but are packed separately."""
@@ -301,15 +301,15 @@ class ProgramWriter:
         pointers: list[str] = []
         for slot in program.panels:
             pointers.append(f"void* panels = buffers[{program.slots.index(slot)}];")
-        position = _address("panels", program.passing_bytes)
+        panels = _address("panels", program.passing_bytes)
         for index, slot in enumerate(program.slots):
             if slot not in program.panels:
                 at_once = slot in self.packed and not self.packed[slot].by_panels
-                own = _address("panels", program.passing_bytes + program.places.get(slot, 0))
+                own = _address("panels", program.passing_bytes + program.packed_offsets.get(slot, 0))
                 address = f"(panels ? {own} : buffers[{index}])" if at_once else f"buffers[{index}]"
                 names[slot] = self._declare(slot, address, pointers)
         if any(operand.by_panels for operand in program.packed):
-            pointers.append(f"void* own_panels = {position};")
+            pointers.append(f"void* own_panels = {panels};")
             names[OWN_PANELS] = "own_panels"
         names |= self._declare_passing(program, "panels", pointers)
         names |= {operand.unpacked: self._source_of(operand, names) for operand in program.packed}
@@ -482,8 +482,8 @@ def _placing_functions(slots: list[list[str]], symbols: list[str], parameter: st
         lines.append(f"end += (bytes + {ALIGNMENT - 1}L) / {ALIGNMENT}L * {ALIGNMENT}L;")
     body = "\n".join(f"  {line}" for line in [*lines, "(void)bytes;", "return end;"])
     head = ", ".join(f"int64_t {name}" for name in symbols)
-    position = f'extern "C" long rushlight_place_blocks({head}, long* at{parameter}) {{\n{body}\n}}'
+    blocks = f'extern "C" long rushlight_place_blocks({head}, long* at{parameter}) {{\n{body}\n}}'
     values = ", ".join(f"sizes[{index}]" for index in range(len(symbols)))
     given = ", threads" if parameter else ""
     size = f"  long at[{max(1, len(slots))}];\n  return rushlight_place_blocks({values}, at{given});"
-    return f'{position}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes{parameter}) {{\n{size}\n}}'
+    return f'{blocks}\n\nextern "C" long rushlight_arena_bytes_for(const int64_t* sizes{parameter}) {{\n{size}\n}}'

@@ -23,10 +23,10 @@ LESS = {"lt": True, "ge": False}
 
 @dataclass(frozen=True)
 class Cuts:
-    """Segment `n` has the columns from `places[n - 1]` to before `places[n]`; places are sorted and may lie outside the
-    columns. `bodies` has the bodies of each segment."""
+    """Segment `n` has the columns from `positions[n - 1]` to before `positions[n]`. Positions are sorted and may lie outside of
+    the columns. `bodies` has the bodies of each segment."""
 
-    places: tuple[Size, ...]
+    positions: tuple[Size, ...]
     bodies: tuple[tuple[Value, ...], ...]
 
 
@@ -92,8 +92,8 @@ def _sort_positions(positions: set[Size]) -> tuple[Size, ...] | None:
 class _SegmentSimplifier:
     """Simplifies bodies for one segment."""
 
-    def __init__(self, places: tuple[Size, ...], number: int, column: Var):
-        self.places = places
+    def __init__(self, positions: tuple[Size, ...], number: int, column: Var):
+        self.positions = positions
         self.number = number
         self.column = column
         self._made: dict[int, Value] = {}
@@ -109,7 +109,7 @@ class _SegmentSimplifier:
         if isinstance(value, Call):
             position = _column_of_change(value, self.column)
             if position is not None:
-                before = self.number <= self.places.index(position)
+                before = self.number <= self.positions.index(position)
                 return Constant(bool_, before is LESS[value.name])
             return call(value.name, value.dtype, *map(self.of, value.arguments))
         if isinstance(value, Masked):

@@ -70,10 +70,10 @@ class SortKernel(KernelWriter):
     def _sort(self) -> list[str]:
         kept = self.loop.kept
         values = self._results(self.member, self.type)
-        positions = next((self._results(member, c_type(int64)) for member in self.group.members[1:]), "(int64_t*)nullptr")
+        indices = next((self._results(member, c_type(int64)) for member in self.group.members[1:]), "(int64_t*)nullptr")
         descending = "true" if self.loop.descending else "false"
         sizes = f"{size_text(self.r.extent)}, {size_text(kept)}"
-        return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {positions}, own, status);"]
+        return [f"rl::sort_row<{descending}>(row, {sizes}, {values}, {indices}, own, status);"]
 
     def _results(self, member: Buffer, kind: str) -> str:
         """Return the address of a row of results."""

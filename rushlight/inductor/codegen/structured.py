@@ -127,8 +127,8 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for number, var in enumerate(self.program.inputs):
             yield from self._input(var, f"cells[{number}]")
         for var, copy in self.program.written:
-            position = self._allocate(var.kind.nbytes)
-            yield f"{declared(copy.kind)} {copy} = ({declared(copy.kind)}){position};"
+            address = self._allocate(var.kind.nbytes)
+            yield f"{declared(copy.kind)} {copy} = ({declared(copy.kind)}){address};"
             yield f"memcpy({copy}, {var}, {var.kind.nbytes}L);"
 
     def _input(self, var: Var, cell: str) -> Iterator[str]:
@@ -289,7 +289,7 @@ class StructuredWriter(ListWriter, MemoryWriter):
         return isinstance(var.kind, TensorOf) and var not in statement.pointers
 
     def _copy_carried(self, pairs: list[tuple[Var, Operand]], fresh: set[Var]) -> Iterator[str]:
-        positions = {var: self._allocate(var.kind.nbytes) for var, _ in pairs}
+        addresses = {var: self._allocate(var.kind.nbytes) for var, _ in pairs}
         sources = {}
         for var, following in pairs:
             sources[var] = (self._text(following), following.kind)
@@ -304,14 +304,14 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for var, following in pairs:
             source, kind = sources[var]
             if following in fresh:
-                yield from self._copy_tensor(positions[var], var.kind, source, kind)
-                yield f"{var} = ({declared(var.kind)}){positions[var]};"
+                yield from self._copy_tensor(addresses[var], var.kind, source, kind)
+                yield f"{var} = ({declared(var.kind)}){addresses[var]};"
             elif isinstance(following, Null):
                 yield f"{var} = nullptr;"
             else:
                 yield f"if ({source}) {{"
-                yield from self._copy_tensor(positions[var], var.kind, source, kind)
-                yield f"  {var} = ({declared(var.kind)}){positions[var]};"
+                yield from self._copy_tensor(addresses[var], var.kind, source, kind)
+                yield f"  {var} = ({declared(var.kind)}){addresses[var]};"
                 yield f"}} else {var} = nullptr;"
 
 

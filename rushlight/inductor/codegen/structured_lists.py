@@ -20,16 +20,16 @@ class ListWriter(Parts):
 
     def _append(self, statement: Compute) -> Iterator[str]:
         values, item = statement.operands
-        place = self._temporary("place")
-        yield f"char* {place} = rl::program::append({values});"
-        yield f"if (!{place}) return 1;"
-        yield from self._store(place, values.kind.element, item)
+        address = self._temporary("place")
+        yield f"char* {address} = rl::program::append({values});"
+        yield f"if (!{address}) return 1;"
+        yield from self._store(address, values.kind.element, item)
 
-    def _store(self, place: str, element: Kind, item: Operand) -> Iterator[str]:
+    def _store(self, address: str, element: Kind, item: Operand) -> Iterator[str]:
         if isinstance(element, TensorOf):
-            yield from self._copy_tensor(place, element, self._text(item), item.kind)
+            yield from self._copy_tensor(address, element, self._text(item), item.kind)
         else:
-            yield f"*({declared(element)}*){place} = {self._text(item, element)};"
+            yield f"*({declared(element)}*){address} = {self._text(item, element)};"
 
     def _at(self, values: Var, index: Operand) -> tuple[list[str], str]:
         """Return the lines that find an element, and its address."""
@@ -38,40 +38,40 @@ class ListWriter(Parts):
         lines = [f"const int64_t {at} = {found};", f"if ({at} < 0) return 1;"]
         return lines, f"({values}->data + {at} * {width_of(values.kind.element)}L)"
 
-    def _read_element(self, target: Var, place: str) -> Iterator[str]:
+    def _read_element(self, target: Var, address: str) -> Iterator[str]:
         """Read an element. Tensors are copied, because the list may move or change."""
         kind = declared(target.kind)
         if isinstance(target.kind, TensorOf):
             own = self._allocate(target.kind.nbytes)
-            yield f"memcpy({own}, {place}, {target.kind.nbytes}L);"
+            yield f"memcpy({own}, {address}, {target.kind.nbytes}L);"
             yield f"{kind} {target} = ({kind}){own};"
         else:
-            yield f"{self._target(target)} = *({kind}*){place};"
+            yield f"{self._target(target)} = *({kind}*){address};"
 
     def _getitem(self, statement: Compute) -> Iterator[str]:
-        lines, position = self._at(*statement.operands)
+        lines, address = self._at(*statement.operands)
         yield from lines
-        yield from self._read_element(statement.target, position)
+        yield from self._read_element(statement.target, address)
 
     def _peek(self, statement: Compute) -> Iterator[str]:
         """Read a tensor in a list that never changes, without a copy."""
-        lines, position = self._at(*statement.operands)
+        lines, address = self._at(*statement.operands)
         yield from lines
         kind = declared(statement.target.kind)
-        yield f"{kind} {statement.target} = ({kind}){position};"
+        yield f"{kind} {statement.target} = ({kind}){address};"
 
     def _setitem(self, statement: Compute) -> Iterator[str]:
         values, index, item = statement.operands
-        lines, position = self._at(values, index)
+        lines, address = self._at(values, index)
         yield from lines
-        yield from self._store(position, values.kind.element, item)
+        yield from self._store(address, values.kind.element, item)
 
     def _insert(self, statement: Compute) -> Iterator[str]:
         values, index, item = statement.operands
-        place = self._temporary("place")
-        yield f"char* {place} = rl::program::insert({values}, {self._text(index)});"
-        yield f"if (!{place}) return 1;"
-        yield from self._store(place, values.kind.element, item)
+        address = self._temporary("place")
+        yield f"char* {address} = rl::program::insert({values}, {self._text(index)});"
+        yield f"if (!{address}) return 1;"
+        yield from self._store(address, values.kind.element, item)
 
     def _length(self, statement: Compute) -> Iterator[str]:
         yield f"const int64_t {statement.target} = {statement.operands[0]}->length;"
@@ -81,11 +81,11 @@ class ListWriter(Parts):
 
     def _pop(self, statement: Compute) -> Iterator[str]:
         values, index = statement.operands
-        lines, position = self._at(values, index)
+        lines, address = self._at(values, index)
         yield from lines
         if statement.target is not None:
-            yield from self._read_element(statement.target, position)
-        yield f"rl::program::close({values}, {position});"
+            yield from self._read_element(statement.target, address)
+        yield f"rl::program::close({values}, {address});"
 
     def _make_list(self, statement: Compute) -> Iterator[str]:
         """Call a runtime function that makes a list from lists and numbers."""
@@ -129,9 +129,9 @@ class ListWriter(Parts):
     def _stack_numbers(self, statement: Compute) -> Iterator[str]:
         target, (values, count) = statement.target, statement.operands
         yield f"if ({values}->length != {self._text(count)}) return 1;"
-        position = self._allocate(target.kind.nbytes)
-        yield f"memcpy({position}, {values}->data, {target.kind.nbytes}L);"
-        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){position};"
+        address = self._allocate(target.kind.nbytes)
+        yield f"memcpy({address}, {values}->data, {target.kind.nbytes}L);"
+        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){address};"
 
 
 _MAKERS = {"repeat": "repeat", "concat": "joined", "slice": "slice", "duplicate": "duplicate", "range": "range"}

@@ -16,22 +16,22 @@ class MemoryWriter(Parts):
     """Writes statements on tensors."""
 
     def _view(self, statement: View) -> Iterator[str]:
-        target, positions = statement.target, [f"{statement.offset}L"]
+        target, terms = statement.target, [f"{statement.offset}L"]
         for term in statement.terms:
             at, index = self._temporary("at"), self._text(term.index)
             found = f"rl::program::position({index}, {term.limit}L)" if term.wraps else index
             yield f"const int64_t {at} = {found};"
             yield f"if ({at} < 0 || {at} >= {term.limit}L) return 1;"
-            positions.append(f"{at} * {term.stride}L")
-        yield f"{declared(target.kind)} {target} = {statement.source} + ({' + '.join(positions)});"
+            terms.append(f"{at} * {term.stride}L")
+        yield f"{declared(target.kind)} {target} = {statement.source} + ({' + '.join(terms)});"
 
     def _emit_read(self, statement: Read) -> Iterator[str]:
         target = statement.target
         yield f"{self._target(target)} = ({SCALARS[target.kind.name]})*{statement.source};"
 
     def _copy(self, statement: Copy) -> Iterator[str]:
-        target, position = statement.target, self._allocate(statement.target.kind.nbytes)
-        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){position};"
+        target, address = statement.target, self._allocate(statement.target.kind.nbytes)
+        yield f"{declared(target.kind)} {target} = ({declared(target.kind)}){address};"
         yield from self._copy_tensor(str(target), target.kind, str(statement.source), statement.source.kind)
 
     def _write(self, statement: Write) -> Iterator[str]:
@@ -67,12 +67,12 @@ class MemoryWriter(Parts):
                 values.append(f"rl::program::to_bits({self._text(operand)})")
             else:
                 values.append(f"(int64_t){self._text(operand)}")
-        positions = [self._allocate(var.kind.nbytes) for var in statement.outputs]
-        values += [f"(int64_t){position}" for position in positions]
+        addresses = [self._allocate(var.kind.nbytes) for var in statement.outputs]
+        values += [f"(int64_t){address}" for address in addresses]
         yield f"int64_t {slots}[] = {{{', '.join([*values, '0'])}}};"
         yield f"if (call({statement.number}L, {slots})) return 1;"
-        for var, position in zip(statement.outputs, positions, strict=True):
-            yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){position};"
+        for var, address in zip(statement.outputs, addresses, strict=True):
+            yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){address};"
 
     def _run(self, statement: Run) -> Iterator[str]:
         region = self.program.regions[statement.region]
@@ -86,13 +86,13 @@ class MemoryWriter(Parts):
             addresses.append(f"(void*)&{name}")
         program = region.program
         addresses += [f"kept_{statement.region}[{index}]" for index in range(program.kept)]
-        positions = {name: self._allocate(_bytes_of(program.groups, name)) for name in program.outputs}
-        addresses += [f"(void*){position}" for position in positions.values()]
+        outputs = {name: self._allocate(_bytes_of(program.groups, name)) for name in program.outputs}
+        addresses += [f"(void*){address}" for address in outputs.values()]
         slots = self._temporary("slots")
         yield f"void* {slots}[] = {{{', '.join([*addresses, '(void*)scratch'])}}};"
         yield f"if (region_{statement.region}::entry({slots}{self.threads})) return 1;"
         for var, name in zip(statement.outputs, region.outputs, strict=True):
-            yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){positions[name]};"
+            yield f"{declared(var.kind)} {var} = ({declared(var.kind)}){outputs[name]};"
 
 
 def _bytes_of(groups: Sequence, name: str) -> int:

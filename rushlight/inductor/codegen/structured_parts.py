@@ -72,10 +72,10 @@ class Parts:
         needs_cast = isinstance(wanted, Scalar) and isinstance(operand.kind, Scalar) and operand.kind != wanted
         return f"({SCALARS[wanted.name]}){operand}" if needs_cast else str(operand)
 
-    def _copy_tensor(self, place: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
-        """Copy a tensor from address `source` to address `place`. Both have the same dtype and size, and may be strided."""
+    def _copy_tensor(self, address: str, to: TensorOf, source: str, kind: TensorOf) -> Iterator[str]:
+        """Copy a tensor from address `source` to address `address`. Both have the same dtype and size, and may be strided."""
         if to.strides is None and kind.strides is None:
-            yield f"memmove({place}, {source}, {to.nbytes}L);"
+            yield f"memmove({address}, {source}, {to.nbytes}L);"
             return
         steps, others = to.strides or contiguous_strides(to.size), kind.strides or contiguous_strides(kind.size)
         names = [self._temporary("k") for _ in to.size]
@@ -84,4 +84,4 @@ class Parts:
         rows = [[f"{name} * {step}L" for name, step in zip(names, row, strict=True)] for row in (steps, others)]
         at = [" + ".join(["0", *row]) for row in rows]
         element = c_type(to.dtype)
-        yield f"  (({element}*){place})[{at[0]}] = (({element}*){source})[{at[1]}];"
+        yield f"  (({element}*){address})[{at[0]}] = (({element}*){source})[{at[1]}];"

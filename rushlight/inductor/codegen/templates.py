@@ -114,7 +114,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         ]
 
     def _byte_layer(self) -> list[str]:
-        """Exact sums of byte products."""
+        """Write exact sums of byte products."""
         template, shape = self.template, self.template.parameters["shape"]
         source, weight, zero = (template.operands.get(name) for name in ("input", "weight", "zero_point"))
         channels, outputs, groups, depth = shape[1], shape[4], shape[-1], template.parameters["depth"]

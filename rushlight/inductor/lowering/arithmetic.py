@@ -81,7 +81,7 @@ def sgn(graph, self):
 
 @lowering("angle")
 def angle(graph, self):
-    """pi for negative numbers, 0 for others, NaN for NaN."""
+    """Return pi for negative numbers, 0 for others, NaN for NaN."""
     kind = float_type(self.dtype)
 
     def inner(index):

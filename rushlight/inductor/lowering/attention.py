@@ -33,7 +33,7 @@ def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Opera
 
 
 def _heads_outside(box: TensorBox) -> TensorBox:
-    """[B, L, H, ...] as [B, H, L, ...]."""
+    """View [B, L, H, ...] as [B, H, L, ...]."""
     batch, rows, heads, *rest = box.size
     return box.view((batch, heads, rows, *rest), lambda index: [index[0], index[2], index[1], *index[3:]])
 

@@ -128,7 +128,7 @@ class GraphBuilder:
         return buffer
 
     def fresh_name(self) -> str:
-        """buf0, buf1, ..."""
+        """Return the next free name of buf0, buf1, ..."""
         return next(name for number in self._numbers if (name := f"buf{number}") not in self._taken)
 
     def indirect_variable(self, size: int | SymInt) -> Var:
@@ -204,8 +204,8 @@ class GraphBuilder:
 
     def prepare(self, operand: object, size: tuple[int, ...]) -> object:
         """Realize an operand whose elements broadcasting would recompute."""
-        if isinstance(operand, TensorBox) and not operand.is_realized and _repeats(operand.size, size):
-            if _is_work(operand.storage.data.body):
+        if isinstance(operand, TensorBox) and not operand.is_realized and _rereads_elements(operand.size, size):
+            if _is_expensive(operand.storage.data.body):
                 self.realize(operand)
         return operand
 
@@ -303,12 +303,12 @@ def as_parameter(value: object) -> object:
     return as_size(value) if isinstance(value, SymInt) else value
 
 
-def _repeats(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool:
+def _rereads_elements(size: Sequence[int | SymInt], wide: Sequence[int | SymInt]) -> bool:
     """Return whether broadcasting reads elements more than once (for the example's sizes)."""
     return math.prod(map(hint, size)) < math.prod(map(hint, wide))
 
 
-def _is_work(body: Value) -> bool:
+def _is_expensive(body: Value) -> bool:
     return any(isinstance(node, Call) and node.name not in ("cast", "add", "sub", "mul") for node in walk(body))
 
 

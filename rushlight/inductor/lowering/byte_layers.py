@@ -30,8 +30,8 @@ def is_layer_of_bytes(graph, weight: Operand, depth: int | SymInt) -> bool:
 def layer_of_bytes(
     graph, input: TensorBox, weight: TensorBox, zero_point: TensorBox | None, geometry: tuple = _AS_THEY_ARE
 ) -> TensorBox:
-    """Exact sums of input bytes (batch, height, width, channels), minus a zero point, times a weight (outputs, height, width,
-    channels / groups). `geometry`: strides, paddings, dilations and groups."""
+    """Compute exact sums of input bytes (batch, height, width, channels), minus a zero point, times a weight (outputs, height,
+    width, channels / groups). `geometry`: strides, paddings, dilations and groups."""
     stride, padding, dilation, groups = geometry
     images, height, width, channels = input.size
     outputs, kernel_height, kernel_width, group_channels = weight.size

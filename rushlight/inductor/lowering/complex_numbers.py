@@ -290,7 +290,7 @@ _of_both_angles("cosh", ("cosh", "cos"), ("sinh", "sin"), False)
 
 @complex_rule("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
 def power(graph, self, exponent):
-    """Repeated products for the exponents 1 to 4, else exp(exponent * log(base)), and 0 for base 0."""
+    """Compute repeated products for the exponents 1 to 4, else exp(exponent * log(base)), and 0 for base 0."""
     if type(exponent) in (int, float) and exponent in (1, 2, 3, 4):
         made = self
         for _ in range(int(exponent) - 1):

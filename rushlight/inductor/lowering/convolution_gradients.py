@@ -59,7 +59,7 @@ def _further(output_padding: list[int], stride: list[int]) -> list[int]:
     return [more // step for more, step in zip(output_padding, stride, strict=True)]
 
 
-# The input
+# The gradient of the input
 
 
 def input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
@@ -97,7 +97,7 @@ def _flip_weight(weight: TensorBox, groups: int) -> TensorBox:
     return weight.view((groups * channels, each, *kernel), turned)
 
 
-# The weight
+# The gradient of the weight
 
 
 def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox, geometry: Geometry) -> TensorBox:
@@ -116,7 +116,7 @@ def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox
 def _image_weight(
     graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry, last: bool = False
 ) -> TensorBox:
-    """[O, C / g, kh, kw], or [O, kh, kw, C / g] if `last`."""
+    """Return [O, C / g, kh, kw], or [O, kh, kw, C / g] if `last`."""
     outputs, channels, *kernel = size
     shape = conv_shape(source.size, size, geometry)
     kind, winograd = "convolution_weight", is_winograd_weight(shape, grad.size)

@@ -61,7 +61,7 @@ def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple,
 
 
 def as_images(box: TensorBox) -> TensorBox:
-    """1-D signals as images with one row."""
+    """View 1-D signals as images with one row."""
     return box.reshape((*box.size[:2], 1, box.size[2]))
 
 

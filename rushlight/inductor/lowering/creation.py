@@ -17,7 +17,7 @@ def full(graph, size, fill_value, *, dtype=None, layout=None, device=None, pin_m
 
 @lowering("empty.memory_format")
 def empty(graph, size, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
-    """Memory that native code overwrites before reading, or that nothing reads."""
+    """Return memory that native code overwrites before reading, or that nothing reads."""
     return full(graph, size, 0.0, dtype=dtype)
 
 

@@ -16,7 +16,7 @@ SCRATCH = ("fourier_scratch_bytes", (1,))
 COMPLEX_TO_COMPLEX = Function("fourier", "complex_transform<{type}>", *SCRATCH)
 REAL_TO_COMPLEX = Function("fourier", "transform_of_reals<{type}>", *SCRATCH)
 COMPLEX_TO_REAL = Function("fourier", "transform_to_reals<{type}>", *SCRATCH)
-UNSCALED = 0  # no scaling
+UNSCALED = 0
 Size = int | SymInt
 
 
@@ -58,7 +58,7 @@ def _transform(
 
 
 def _along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size, normalization: int) -> ComplexBox:
-    """Complex transforms along several dimensions; the last one applies the normalization."""
+    """Compute complex transforms along several dimensions; the last one applies the normalization."""
     for position, axis in enumerate(axes):
         scaling = normalization if position == len(axes) - 1 else UNSCALED
         pairs, n = pairs_of(graph, self), self.size[axis]

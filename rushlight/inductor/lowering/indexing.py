@@ -66,7 +66,7 @@ def gather(graph, self, dim, index, *, sparse_grad=False):
 
 @lowering("index.Tensor")
 def index(graph, self, indices):
-    """self[i, j, ...] for integer tensors, with None for whole dimensions; negative positions count from the end."""
+    """Load self[i, j, ...] for integer tensors, with None for whole dimensions; negative positions count from the end."""
     graph.realize(self)
     taken = [dim for dim, box in enumerate(indices) if box is not None]
     wide = broadcast_shapes(*[indices[dim].size for dim in taken])

@@ -163,7 +163,7 @@ def svd(graph, A, full_matrices=False, compute_uv=True, *, driver=None):
 
 @lowering("linalg_pinv.atol_rtol_tensor")
 def pinv(graph, self, *, atol=None, rtol=None, hermitian=False):
-    """V diag(1 / s) U', where singular values up to max(atol, rtol * the largest one) count as 0."""
+    """Compute V diag(1 / s) U', where singular values up to max(atol, rtol * the largest one) count as 0."""
     *batch, m, n = self.size
     u, values, vh = svd(graph, self)
     largest = reduce_box(graph, values, (len(batch),), "max", self.dtype, True)

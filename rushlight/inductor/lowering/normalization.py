@@ -12,7 +12,7 @@ from rushlight.inductor.lowering.registry import lowering
 
 
 def _exponentials(graph, self, dim):
-    """exp(x - max) along `dim`, flushed to 0 below the smallest normal number, and its argument."""
+    """Return exp(x - max) along `dim`, flushed to 0 below the smallest normal number, and its argument."""
     high = reduce_box(graph, self, (dim,), "max", self.dtype, True)
     shifted = sub(graph, self, high)
     return graph.elementwise("exp_nonpositive", self.dtype, self.dtype, shifted), shifted
@@ -27,7 +27,7 @@ def _rows(graph, self, dim):
 
 
 def in_full_precision(graph, box):
-    """Half-precision boxes as float32, others unchanged: eager only rounds results to half precision, not intermediate
+    """Return half-precision boxes as float32, others unchanged: eager only rounds results to half precision, not intermediate
     values."""
     return graph.pointwise(box.size, float32, box.value) if box.dtype in (bfloat16, float16) else box
 

@@ -36,7 +36,7 @@ def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
 
 def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     """Return the product of two matrices."""
-    if _is_plain(self.dtype):
+    if _is_summed_in_own_type(self.dtype):
         return plain_product(graph, self, mat2)
     (rows, depth), columns = self.size, mat2.size[1]
     depth = mat2.size[0] if isinstance(depth, SymInt) else depth  # the other factor may have a known size
@@ -97,7 +97,7 @@ PLAIN = Function("matrix", "plain_product<{type}>")
 
 
 def plain_product(graph, self: TensorBox, other: TensorBox) -> TensorBox:
-    """Batched products summed in their own type: float64 or integers."""
+    """Compute batched products summed in their own type: float64 or integers."""
     *batch, rows, depth = self.size
     columns, count = other.size[-1], math.prod(batch)
     size = (*batch, rows, columns)
@@ -107,7 +107,7 @@ def plain_product(graph, self: TensorBox, other: TensorBox) -> TensorBox:
     return library_call(graph, PLAIN, self.dtype, [self, other], [(size, self.dtype)], [count, rows, depth, columns], work)[0]
 
 
-def _is_plain(kind: dtype) -> bool:
+def _is_summed_in_own_type(kind: dtype) -> bool:
     return kind not in (float32, bfloat16, float16)
 
 
@@ -150,7 +150,7 @@ def int_mm(graph, self, mat2):
 
 @lowering("bmm")
 def bmm(graph, self, mat2):
-    if _is_plain(self.dtype):
+    if _is_summed_in_own_type(self.dtype):
         return plain_product(graph, self, mat2)
     (batch, rows, depth), columns = self.size, mat2.size[2]
     depth = mat2.size[1] if isinstance(depth, SymInt) else depth

@@ -12,14 +12,14 @@ from rushlight.inductor.sizes import as_sizes, row_major
 from rushlight.inductor.tensor_box import TensorBox
 
 
-def _word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: int, position: Expr) -> RandomWord:
+def _random_word(graph: GraphBuilder, name: str, kind: dtype, seed: TensorBox, offset: int, position: Expr) -> RandomWord:
     held = graph.realize(seed).value(())
     if not isinstance(held, Load):
         raise NotImplementedError("a seed that is not a buffer of its own")
     return RandomWord(kind, position, name, held, offset)
 
 
-def _place(index: tuple[Var, ...], size: tuple) -> Expr:
+def _row_major_position(index: tuple[Var, ...], size: tuple) -> Expr:
     """Return the row-major position of an element."""
     steps = row_major(as_sizes(size))
     return sum((variable * step for variable, step in zip(index, steps, strict=True)), as_expr(0))
@@ -29,13 +29,13 @@ def _place(index: tuple[Var, ...], size: tuple) -> Expr:
 def uniform(graph, seed, offset, size, *, dtype=None):
     if dtype is not float64:
         return graph.pointwise(
-            size, float32, lambda index: _word(graph, "uniform", float32, seed, offset, _place(index, size))
+            size, float32, lambda index: _random_word(graph, "uniform", float32, seed, offset, _row_major_position(index, size))
         )
 
     def inner(index: tuple[Var, ...]) -> Value:
-        position = _place(index, size)
-        high = _shift_right_as_double(_word(graph, "bits", int64, seed, offset, position), 5)
-        low = _shift_right_as_double(_word(graph, "bits", int64, seed, offset + 1, position), 6)
+        position = _row_major_position(index, size)
+        high = _shift_right_as_double(_random_word(graph, "bits", int64, seed, offset, position), 5)
+        low = _shift_right_as_double(_random_word(graph, "bits", int64, seed, offset + 1, position), 6)
         whole = call("add", float64, call("mul", float64, high, Constant(float64, 2.0**26)), low)
         return call("mul", float64, whole, Constant(float64, 2.0**-53))
 
@@ -48,4 +48,6 @@ def _shift_right_as_double(word: RandomWord, count: int) -> Value:
 
 @lowering("_philox_bits")
 def bits(graph, seed, offset, size):
-    return graph.pointwise(size, int64, lambda index: _word(graph, "bits", int64, seed, offset, _place(index, size)))
+    return graph.pointwise(
+        size, int64, lambda index: _random_word(graph, "bits", int64, seed, offset, _row_major_position(index, size))
+    )

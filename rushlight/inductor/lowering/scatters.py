@@ -155,7 +155,7 @@ def _identity_of(reduce: str, kind: dtype) -> float:
 
 @lowering("index_put")
 def index_put(graph, self, indices, values, accumulate=False):
-    """self[i, j, ...] = values, or +=, for integer indices, with None for whole dimensions; or a number written under a
+    """Scatter self[i, j, ...] = values, or +=, for integer indices, with None for whole dimensions; or a number written under a
     mask."""
     taken = [dim for dim, box in enumerate(indices) if box is not None]
     if indices[taken[0]].dtype is bool_:
@@ -205,7 +205,7 @@ def as_strided_scatter(graph, self, src, size, stride, storage_offset=None):
     return made.reshape(self.size)
 
 
-# Rows of a table
+# The gradient of an embedding table
 
 
 @lowering("embedding_dense_backward")

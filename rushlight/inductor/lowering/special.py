@@ -18,7 +18,7 @@ def _number(value: float, kind: dtype) -> Constant:
 
 
 def _times_logarithm(graph: GraphBuilder, self: object, other: object, logarithm: str) -> TensorBox:
-    """self * log(other); 0 if self is 0 and other is not NaN."""
+    """Compute self * log(other); 0 if self is 0 and other is not NaN."""
     kind = float_type(graph.promote(self, other))
     size = broadcast_shapes(*[box.size for box in (self, other) if isinstance(box, TensorBox)])
     for box in (self, other):

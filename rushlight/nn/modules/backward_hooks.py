@@ -123,8 +123,8 @@ skip_code(_pass_through.__code__)
 
 def _spread(gradients: Gradients, positions: list[int], count: int) -> Gradients:
     """Return gradients of the tensors among `count` values, with None for the other values."""
-    indices = dict(zip(positions, gradients, strict=True))
-    return tuple(indices.get(position) for position in range(count))
+    by_position = dict(zip(positions, gradients, strict=True))
+    return tuple(by_position.get(position) for position in range(count))
 
 
 def _check_gradient_count(changed: Any, count: int, kind: str) -> Gradients:

@@ -204,7 +204,7 @@ def fill_with_tensor(self, value):
 
 @composite("_pin_memory(Tensor self, Device? device=None) -> Tensor")
 def _pin_memory(self, device=None):
-    """RuntimeError: there is no accelerator to lock pages for."""
+    """Raise RuntimeError: there is no accelerator to lock pages for."""
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 

@@ -83,7 +83,7 @@ def _check_chain(name: str, matrices: list[Tensor]) -> list[Tensor]:
 
 
 def _best_splits(sizes: list[int]) -> dict[tuple[int, int], int]:
-    """For each range (i, j) of the chain, the split that needs the fewest multiplications.
+    """Return for each range (i, j) of the chain the split that needs the fewest multiplications.
 
     Source: T. H. Cormen et al., "Introduction to Algorithms", matrix-chain multiplication by dynamic programming.
     """

@@ -46,7 +46,7 @@ _adjoint = adjoint
 
 
 def _lu_solve(factors: Tensor, pivots: Tensor, right: Tensor, adjoint: bool) -> Tensor:
-    """With A = P L U: U^-1 L^-1 P^T B, or for the adjoint of A: P L^-H U^-H B."""
+    """Compute with A = P L U: U^-1 L^-1 P^T B, or for the adjoint of A: P L^-H U^-H B."""
     permutation = aten.lu_unpack.default(factors, pivots, False, True)[0]
     if adjoint:
         turned = _adjoint(factors)

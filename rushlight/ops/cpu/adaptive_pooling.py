@@ -52,7 +52,7 @@ def _run_native(kind: int, out: Tensor, positions: Tensor | None, x: np.ndarray,
     return True
 
 
-# Windows, for NumPy
+# Windows of the NumPy kernels
 
 
 def _windows(inputs: int, outputs: int) -> tuple[np.ndarray, np.ndarray]:

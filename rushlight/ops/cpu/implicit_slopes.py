@@ -21,12 +21,12 @@ _NEGLIGIBLE = 40.0
 
 
 def gamma_slope(alpha: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """d(drawn)/d(alpha) of draws from Gamma(alpha, 1): float64 arrays of one shape, drawn > 0."""
+    """Compute d(drawn)/d(alpha) of draws from Gamma(alpha, 1): float64 arrays of one shape, drawn > 0."""
     return _by_chunks(_gamma_slope, alpha, drawn)
 
 
 def beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """dx/d(alpha) / (1 - x) of draws x from Beta(alpha, total - alpha): float64 arrays of one shape, 0 < x < 1."""
+    """Compute dx/d(alpha) / (1 - x) of draws x from Beta(alpha, total - alpha): float64 arrays of one shape, 0 < x < 1."""
     return _by_chunks(_beta_slope, x, alpha, total)
 
 
@@ -57,7 +57,7 @@ def _beta_slope(x: np.ndarray, alpha: np.ndarray, total: np.ndarray) -> np.ndarr
     sign = np.where(excess >= 0, 1.0, -1.0)
 
     def moved(y):
-        """ln(t / x) where t has the logit of x plus y."""
+        """Return ln(t / x) where t has the logit of x plus y."""
         return -np.log1p((1 - x) * np.expm1(-y))
 
     def exponent(y):

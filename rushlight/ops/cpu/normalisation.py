@@ -162,7 +162,7 @@ def _flat(statistic: np.ndarray) -> np.ndarray:
 
 
 def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of each channel, shaped to broadcast."""
+    """Return mean and variance of each channel, shaped to broadcast."""
     rows = _by_channel(x)
     mean, variance = np.empty(x.shape[1], x.dtype), np.empty(x.shape[1], x.dtype)
     if rows is not None and native.kernels.channel_moments(mean, variance, rows):

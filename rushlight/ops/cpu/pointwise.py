@@ -28,7 +28,7 @@ def _negative(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 @native.stands_for("sign")
 def signum(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """-1, 0 or 1; 0 for NaN, as in torch."""
+    """Return -1, 0 or 1; 0 for NaN, as in torch."""
     made = np.asarray(np.sign(x, out=out))
     if made.dtype.kind == "f":
         np.nan_to_num(made, copy=False, nan=0.0)
@@ -37,7 +37,7 @@ def signum(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
 
 @native.stands_for("sigmoid")
 def sigmoid(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """1 / (1 + exp(-x)); exp may overflow to infinity, which correctly gives 0."""
+    """Compute 1 / (1 + exp(-x)); exp may overflow to infinity, which correctly gives 0."""
     out = _negative(x, np.empty_like(x) if out is None else out)
     np.exp(out, out=out)
     out += 1
@@ -205,7 +205,7 @@ def sub(self, other, *, alpha=1, out=None):
 
 
 def _add_scaled(kind: dtype, self: object, other: object, alpha: complex, factor: complex, out: Tensor | None) -> Tensor:
-    """self + factor * other, where `factor` is `alpha` or its negative."""
+    """Compute self + factor * other, where `factor` is `alpha` or its negative."""
     scale, ufunc = operand(alpha, kind), np.add if factor is alpha else np.subtract
     # Kernel parameters are doubles, which hold every integer up to 2^53.
     exact = isinstance(factor, float) or (isinstance(factor, int) and abs(factor) <= 1 << 53)

@@ -38,7 +38,7 @@ def _native(
 
 
 def matrix_product(a: np.ndarray, b: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    """a @ b for matrices or batches, plus a bias per column."""
+    """Compute a @ b for matrices or batches, plus a bias per column."""
     if native.kernels is not None and a.dtype == np.float32 and a.ndim == b.ndim:
         out = native.scratch((*a.shape[:-1], b.shape[-1]), a.dtype)
         if native.kernels.matmul(out, _by_rows(a, b.shape[-1]), b, None if bias is None else bias[None], 1.0, 1.0):

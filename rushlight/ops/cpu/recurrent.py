@@ -112,10 +112,10 @@ def mkldnn_rnn_layer(
     gates = matrix_product(rows, first.T, bias).reshape(steps, batch, KINDS[mode].gates * hidden)
     output, workspace = (empty((steps, batch, size * hidden), input.dtype) for size in (1, KINDS[mode].saved))
     last_cell = empty(cell.shape, input.dtype)
-    positions = (output._impl.array, last_cell._impl.array, workspace._impl.array)
+    results = (output._impl.array, last_cell._impl.array, workspace._impl.array)
     reverse = bool(reverse)
-    if not _run_natively(mode, positions, gates, recurrent, state, cell, state_bias, reverse):
-        _run(mode, positions, gates, recurrent, state, cell, state_bias, reverse)
+    if not _run_natively(mode, results, gates, recurrent, state, cell, state_bias, reverse):
+        _run(mode, results, gates, recurrent, state, cell, state_bias, reverse)
     last = output._impl.array[0 if reverse else -1] if steps else state
     return output, make(last.copy(), input.dtype), last_cell, workspace
 

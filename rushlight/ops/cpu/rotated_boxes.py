@@ -20,7 +20,7 @@ def box_iou_rotated(boxes1, boxes2):
     pairs = (len(first), len(second))
     ones = np.repeat(first, pairs[1], axis=0)
     others = np.tile(second, (pairs[0], 1))
-    # Centre the pairs: far from the origin, coordinates would lose precision.
+    # Move each pair to the origin, because coordinates far from it would lose precision.
     middle = (ones[:, :2] + others[:, :2]) / 2
     common = _common_area(_corners(ones, middle), _corners(others, middle))
     one, other = (boxes[:, 2] * boxes[:, 3] for boxes in (ones, others))

@@ -18,7 +18,7 @@ from rushlight.ops.registry import cpu
 
 
 def _labels(targets: Tensor, lengths: Sequence[int], longest: int, blank: int, classes: int) -> np.ndarray:
-    """(batch, 2 * longest + 1): the labels interleaved with blanks, and padded with blanks."""
+    """Return (batch, 2 * longest + 1): the labels interleaved with blanks, and padded with blanks."""
     given = targets._impl.array
     labels = np.full((len(lengths), 2 * longest + 1), blank, np.int64)
     start = 0
@@ -31,7 +31,7 @@ def _labels(targets: Tensor, lengths: Sequence[int], longest: int, blank: int, c
 
 
 def _emissions(log_probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(time, batch, positions): the log-probability of each position's label."""
+    """Return (time, batch, positions): the log-probability of each position's label."""
     return np.take_along_axis(log_probs, np.broadcast_to(labels, (len(log_probs), *labels.shape)), 2)
 
 
@@ -54,7 +54,7 @@ def _may_skip(labels: np.ndarray, blank: int) -> np.ndarray:
 
 
 def _forward(emissions: np.ndarray, may_skip: np.ndarray) -> np.ndarray:
-    """(time, batch, positions): the log-probability of all alignments that end at this position at this time."""
+    """Return (time, batch, positions): the log-probability of all alignments that end at this position at this time."""
     alpha = np.full(emissions.shape, -np.inf, emissions.dtype)
     alpha[0, :, :2] = emissions[0, :, :2]
     for step in range(1, len(emissions)):
@@ -86,7 +86,7 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, zero_in
 
 
 def _backward(emissions: np.ndarray, may_skip: np.ndarray, steps: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(time, batch, positions): the log-probability of all paths from a position at a time to the end, including its own
+    """Return (time, batch, positions): the log-probability of all paths from a position at a time to the end, including its own
     emission."""
     beta = np.full(emissions.shape, -np.inf, emissions.dtype)
     positions = np.arange(emissions.shape[2])

@@ -14,7 +14,7 @@ from rushlight.ops.registry import meta
 def check_transform(
     self: Tensor, kinds: tuple[dtype, dtype], name: str, dim: Sequence[int], normalization: int, least: int = 1
 ) -> None:
-    """Raises unless a transform supports the tensor's dtype, and `dim` has at least `least` dimensions."""
+    """Raise unless a transform supports the tensor's dtype, and `dim` has at least `least` dimensions."""
     if len(dim) < least:
         raise RuntimeError(f"{name}: expected at least one dimension to transform, but got none")
     if normalization not in (0, 1, 2):

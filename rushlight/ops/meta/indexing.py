@@ -47,7 +47,7 @@ def _check_cat_sizes(first: tuple[int, ...], sizes: tuple[int, ...], axis: int, 
 
 
 def cat_strides(sizes: tuple[int, ...], tensors: Sequence[Tensor]) -> tuple[int, ...] | None:
-    """Channels-last strides if all tensors are channels-last, else None."""
+    """Return channels-last strides if all tensors are channels-last, else None."""
     return kept_format_strides(sizes, tensors[0]) if all(map(is_channels_last, tensors)) else None
 
 
@@ -172,7 +172,7 @@ def embedding_dense_backward(grad_output, indices, num_weights, padding_idx, sca
 
 
 def check_pad(self: Tensor, pad: Sequence[int]) -> tuple[list[tuple[int, int]], tuple[int, ...]]:
-    """Padding (before, after) per dimension from the first on, and the result's sizes."""
+    """Return padding (before, after) per dimension from the first on, and the result's sizes."""
     sizes = self._impl.sizes
     if len(pad) % 2:
         raise RuntimeError(f"Length of pad must be even but instead it equals {len(pad)}")

@@ -36,7 +36,7 @@ def check_lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_pivots: bool) -> 
 
 
 def check_qr_mode(mode: str) -> tuple[bool, bool]:
-    """(whether to compute Q, whether reduced) for a mode of `linalg_qr`; RuntimeError for unknown modes."""
+    """Return (whether to compute Q, whether reduced) for a mode of `linalg_qr`; RuntimeError for unknown modes."""
     if mode not in ("reduced", "complete", "r"):
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"

@@ -58,7 +58,8 @@ def check_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor) -> tuple[int, ...]:
 
 
 def check_lstsq(self: Tensor, b: Tensor, driver: str | None) -> tuple[tuple[int, ...], bool]:
-    """(sizes of the right-hand sides as matrices, whether they were given as vectors); RuntimeError where they do not fit."""
+    """Return (sizes of the right-hand sides as matrices, whether they were given as vectors); RuntimeError where they do not
+    fit."""
     name = "torch.linalg.lstsq"
     sizes, right = self._impl.sizes, b._impl.sizes
     if len(sizes) < 2:

@@ -62,7 +62,7 @@ class _Converting:
     # Observers
 
     def _find_observers(self) -> None:
-        """The observer of each node, and the names of the buffers for its scale and zero point."""
+        """Find the observer of each node, and the names of the buffers for its scale and zero point."""
         calls = {name: source for source, name in self.plan.observers.items()}
         by_name = {node.name: node for node in self.graph.nodes}
         counts: Counter = Counter()
@@ -106,7 +106,7 @@ class _Converting:
         return self.quantized[source]
 
     def _parameters(self, source: Node) -> list[Node]:
-        """Nodes that read the buffers of the scale and zero point of a node's result."""
+        """Return nodes that read the buffers of the scale and zero point of a node's result."""
         found = self.observers[source].calculate_qparams()
         values = tensor(float(found[0])), tensor(int(found[1]))
         for name, value in zip(self.names[source], values, strict=True):

@@ -85,7 +85,7 @@ def _with_callable_args(cls_or_self: Callable, **kwargs: Callable) -> _PartialWr
 
 
 def factory_kwargs_of(given: dict | None) -> dict:
-    """Device and dtype for the tensors of an observer."""
+    """Return device and dtype for the tensors of an observer."""
     return {name: value for name, value in (given or {}).items() if name in ("device", "dtype") and value is not None}
 
 
@@ -166,7 +166,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def _calculate_qparams(self, min_val: Tensor, max_val: Tensor) -> tuple[Tensor, Tensor]:
-        """Scales and zero points, (channels,) or (1,), for minima and maxima; 1 and 0 before any observation."""
+        """Return scales and zero points, (channels,) or (1,), for minima and maxima; 1 and 0 before any observation."""
         if not check_min_max_valid(min_val, max_val):
             return tensor([1.0], device=min_val.device), tensor([0], device=min_val.device)
         low, high = min_val.clamp(max=0), max_val.clamp(min=0)

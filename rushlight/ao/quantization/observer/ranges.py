@@ -155,7 +155,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self.max_val.copy_(high)
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """Scales (channels,) and zero points (channels,)."""
+        """Return scales (channels,) and zero points (channels,)."""
         return self._calculate_qparams(self.min_val, self.max_val)
 
     def extra_repr(self) -> str:

@@ -67,7 +67,7 @@ class PlaceholderObserver(ObserverBase):
         return f"dtype={self.dtype}, is_dynamic={self.is_dynamic}"
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """RuntimeError: it has no scale."""
+        """Raise RuntimeError: it has no scale."""
         raise RuntimeError("calculate_qparams should not be called for PlaceholderObserver")
 
 
@@ -84,7 +84,7 @@ class RecordingObserver(ObserverBase):
         return x
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """RuntimeError: it has no scale."""
+        """Raise RuntimeError: it has no scale."""
         raise RuntimeError("calculate_qparams should not be called for RecordingObserver")
 
     def get_tensor_value(self) -> list[Tensor]:
@@ -104,7 +104,7 @@ class NoopObserver(ObserverBase):
         return x
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """RuntimeError: it has no scale."""
+        """Raise RuntimeError: it has no scale."""
         raise RuntimeError("calculate_qparams should not be called for NoopObserver")
 
 
@@ -119,5 +119,5 @@ class ReuseInputObserver(ObserverBase):
         return x
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """RuntimeError: it has no scale."""
+        """Raise RuntimeError: it has no scale."""
         raise RuntimeError("calculate_qparams should not be called for ReuseInputObserver")

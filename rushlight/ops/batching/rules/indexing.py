@@ -77,34 +77,34 @@ def _position_tensors(index: Tensor) -> tuple[Tensor, ...]:
     return tuple(aten.unbind.int(aten.nonzero.default(index), 1))
 
 
-def _positions(position: _IndexedDims, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
+def _positions(indexed: _IndexedDims, levels: Levels, sizes: Sequence[int]) -> list[Tensor]:
     """Return the indices of a value's leading dimensions: `arange` for hidden ones, then the example's own."""
-    wide, device = len(position.shape), position.indices[0].device
+    wide, device = len(indexed.shape), indexed.indices[0].device
     found = []
     for number, size in enumerate(sizes):
         counted = aten.arange.start_step(0, size, 1, dtype=int64, device=device)
         found.append(aten.view.default(counted, [size, *[1] * (len(sizes) - 1 - number + wide)]))
-    return found + [aligned(index, levels, wide) if is_batched(index) else index for index in position.indices]
+    return found + [aligned(index, levels, wide) if is_batched(index) else index for index in indexed.indices]
 
 
 @rule("index.Tensor")
 def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
-    position = _IndexedDims(self, indices)
-    if not position.dims:
+    indexed = _IndexedDims(self, indices)
+    if not indexed.dims:
         return aten.alias.default(self)
-    levels = all_levels(self, position.indices)
-    sizes = batch_sizes(levels, self, position.indices)
+    levels = all_levels(self, indexed.indices)
+    sizes = batch_sizes(levels, self, indexed.indices)
     count = len(levels)
-    if not any(is_batched(index) for index in position.indices):
-        value = aten.permute.default(value_of(self), position.order(count))
-        found = aten.index.Tensor(value, [*[None] * count, *position.indices])
+    if not any(is_batched(index) for index in indexed.indices):
+        value = aten.permute.default(value_of(self), indexed.order(count))
+        found = aten.index.Tensor(value, [*[None] * count, *indexed.indices])
     elif not is_batched(self):
-        value = aten.permute.default(self, position.order(0))
-        found = aten.index.Tensor(value, [aligned(index, levels, len(position.shape)) for index in position.indices])
+        value = aten.permute.default(self, indexed.order(0))
+        found = aten.index.Tensor(value, [aligned(index, levels, len(indexed.shape)) for index in indexed.indices])
     else:
-        value = aten.permute.default(spread(self, levels, sizes), position.order(count))
-        found = aten.index.Tensor(value, _positions(position, levels, sizes))
-    return make_batched(aten.permute.default(found, position.to_result(count)), levels)
+        value = aten.permute.default(spread(self, levels, sizes), indexed.order(count))
+        found = aten.index.Tensor(value, _positions(indexed, levels, sizes))
+    return make_batched(aten.permute.default(found, indexed.to_result(count)), levels)
 
 
 @rule("index_put_")
@@ -128,19 +128,19 @@ def _write_values(
     self: Tensor, target: Tensor, levels: Levels, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool
 ) -> None:
     """Write values into a target, which is the value of `self` or a copy of it."""
-    position, count = _IndexedDims(self, indices), len(levels)
+    indexed, count = _IndexedDims(self, indices), len(levels)
     sizes = target.shape[:count]
-    if not position.dims:
+    if not indexed.dims:
         aten.copy_.default(target, aligned(values, levels, self.dim()))
         return
-    others = [self.size(dim) for dim in position.others]
-    shape = [*others[: position.at], *position.shape, *others[position.at :]]
+    others = [self.size(dim) for dim in indexed.others]
+    shape = [*others[: indexed.at], *indexed.shape, *others[indexed.at :]]
     wide = aten.expand.default(values, shape)
-    order = position.to_result(count)
+    order = indexed.to_result(count)
     value = spread(wide, levels, sizes)
     value = aten.permute.default(value, [order.index(dim) for dim in range(len(order))])
     aten.index_put_.default(
-        aten.permute.default(target, position.order(count)), _positions(position, levels, sizes), value, accumulate
+        aten.permute.default(target, indexed.order(count)), _positions(indexed, levels, sizes), value, accumulate
     )
 
 

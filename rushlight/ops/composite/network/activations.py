@@ -33,7 +33,7 @@ def log_softmax(self, dim, dtype=None):
 
 @composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
 def safe_softmax(self, dim, dtype=None):
-    """softmax, but zero instead of NaN where every entry is -inf."""
+    """Compute softmax, but zero instead of NaN where every entry is -inf."""
     nothing_allowed = (self == -math.inf).all(dim, True)
     # Mask the input as well: NaN would propagate into the gradient.
     return softmax(self.masked_fill(nothing_allowed, 0.0), dim, dtype).masked_fill(nothing_allowed, 0.0)
@@ -49,7 +49,7 @@ def leaky_relu(self, negative_slope=0.01):
     "Generator? generator=None) -> Tensor"
 )
 def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
-    """leaky_relu with a slope drawn from [lower, upper] for each element up to 0; their mean outside of training."""
+    """Compute leaky_relu with a slope drawn from [lower, upper] for each element up to 0; their mean outside of training."""
     for name, bound in (("lower", lower), ("upper", upper)):
         if not math.isfinite(bound):
             raise RuntimeError(f"rrelu: {name} bound must be finite, got {bound}")
@@ -189,7 +189,7 @@ def glu(self, dim=-1):
 
 @composite("prelu(Tensor self, Tensor weight) -> Tensor")
 def prelu(self, weight):
-    """leaky_relu with one learned slope, or one per channel (dimension 1)."""
+    """Compute leaky_relu with one learned slope, or one per channel (dimension 1)."""
     if self.dtype is not weight.dtype:
         raise RuntimeError(f"prelu: Type promoting not supported. Got {self.dtype} and {weight.dtype}")
     if weight.numel() != 1:

@@ -41,7 +41,7 @@ def _cubic(distance: Tensor) -> Tensor:
 
 
 def _filter_spans(x: Tensor, size: int, output: int, ratio: Ratio, stretch: Ratio, radius: int) -> tuple[Tensor, ...]:
-    """For each output of one dimension, its centre, its filter's first input, and the end of its filter: all (output, 1)."""
+    """Return for each output of one dimension its centre, and its filter's first input and end: all (output, 1)."""
     centre = ((arange(x, output).to(exact_type(x)) + 0.5) * ratio).unsqueeze(1)
     first = (centre - radius * stretch + 0.5).trunc().clamp(min=0)
     return centre, first, (centre + radius * stretch + 0.5).trunc().clamp(max=size)
@@ -57,7 +57,7 @@ def _matrix(x: Tensor, size: int, output: int, ratio: Ratio, kernel: Callable, r
 
 
 def _taps(x: Tensor, size: int, output: int, ratio: float, kernel: Callable, radius: int) -> tuple[Tensor, Tensor]:
-    """For each output of one dimension, the inputs that it reads, ascending, and their weights: both (output, taps).
+    """Return for each output of one dimension the inputs that it reads, ascending, and their weights: both (output, taps).
 
     There are as many taps as in the widest filter; surplus taps have weight 0.
     """

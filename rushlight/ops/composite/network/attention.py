@@ -20,7 +20,7 @@ from rushlight.ops.registry import composite
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False
 ):
-    """softmax(query @ key^T * scale + mask) @ value over the last two dimensions (tokens, features).
+    """Compute softmax(query @ key^T * scale + mask) @ value over the last two dimensions (tokens, features).
 
     A bool mask is True where a key may be attended to. Fully masked rows give zeros.
     """

@@ -9,7 +9,7 @@ from rushlight.ops.registry import composite
 
 @composite("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 def nll_loss(self, target, weight=None, reduction=MEAN, ignore_index=-100):
-    """-self[i, target[i]], for log-probabilities (N, C) or (C)."""
+    """Compute -self[i, target[i]], for log-probabilities (N, C) or (C)."""
     return aten.nll_loss_forward.default(self, target, weight, reduction, ignore_index)[0]
 
 
@@ -20,7 +20,7 @@ def nll_loss2d(self, target, weight=None, reduction=MEAN, ignore_index=-100):
 
 @composite("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, SymInt ignore_index=-100) -> Tensor")
 def nll_loss_nd(self, target, weight=None, reduction=MEAN, ignore_index=-100):
-    """nll_loss for (N, C, ...) and targets (N, ...): every place in the trailing dimensions counts as a sample."""
+    """Compute nll_loss for (N, C, ...) and targets (N, ...): every place in the trailing dimensions counts as a sample."""
     if not 1 <= self.dim():
         raise ValueError(f"Expected 1 or more dimensions (got {self.dim()})")
     count = target.shape[0] if target.dim() else 0
@@ -41,7 +41,7 @@ def nll_loss_nd(self, target, weight=None, reduction=MEAN, ignore_index=-100):
     "SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor"
 )
 def cross_entropy_loss(self, target, weight=None, reduction=MEAN, ignore_index=-100, label_smoothing=0.0):
-    """nll_loss of the log-softmax; targets are class numbers, or probabilities when they have the input's shape."""
+    """Compute nll_loss of the log-softmax; targets are class numbers, or probabilities when they have the input's shape."""
     class_dim = 0 if self.dim() == 1 else 1
     if target.shape == self.shape:
         if not target.is_floating_point():
@@ -97,7 +97,7 @@ def _uniform_part(log_probabilities, target, weight, reduction, ignore_index, cl
     "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=1) -> Tensor"
 )
 def multi_margin_loss(self, target, p=1, margin=1, weight=None, reduction=MEAN):
-    """The mean over classes of max(0, margin - self[target] + self[other]) ** p."""
+    """Compute the mean over classes of max(0, margin - self[target] + self[other]) ** p."""
     if p not in (1, 2):
         raise RuntimeError(f"only p == 1 and p == 2 supported, got {p}")
     _check_classes(self)
@@ -128,7 +128,7 @@ def _check_classes(x) -> None:
 
 @composite("multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor")
 def multilabel_margin_loss(self, target, reduction=MEAN):
-    """The mean over classes of max(0, 1 - self[label] + self[other]), over the labels before the first -1."""
+    """Compute the mean over classes of max(0, 1 - self[label] + self[other]), over the labels before the first -1."""
     _check_classes(self)
     if self.shape != target.shape:
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(self.shape)}")

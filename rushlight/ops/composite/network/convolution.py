@@ -52,7 +52,7 @@ def _convolve(dims: int, name: str, input, weight, bias, stride, padding, dilati
 
 
 def _convolve_padded(dims: int, name: str, input, weight, bias, stride, padding, dilation, groups):
-    """Padding by word: "valid" is none, "same" keeps the size."""
+    """Convolve with padding given by a word: "valid" is none, "same" keeps the size."""
     if padding == "valid":
         return _convolve(dims, name, input, weight, bias, stride, 0, dilation, groups)
     if padding != "same":

@@ -38,7 +38,7 @@ def _feature_noise(x, p: float):
 
 @composite("feature_dropout(Tensor input, float p, bool train) -> Tensor")
 def feature_dropout(input, p, train):
-    """dropout of whole channels: dimensions 0 and 1 choose."""
+    """Apply dropout to whole channels, which are selected by dimensions 0 and 1."""
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input
@@ -56,7 +56,7 @@ def alpha_dropout(input, p, train):
 
 @composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
 def feature_alpha_dropout(input, p, train):
-    """alpha_dropout of whole channels."""
+    """Apply alpha_dropout to whole channels."""
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input

@@ -11,7 +11,7 @@ from rushlight.ops.registry import composite
 
 
 def _starts(sample: Tensor, size: int, window: int, output: int) -> Tensor:
-    """(N, C, output): where the windows of each plane start, from its sample (N, C) in [0, 1)."""
+    """Return (N, C, output): where the windows of each plane start, from its sample (N, C) in [0, 1)."""
     if output == 1:
         return aten.full.default([*sample.shape, 1], size - window, dtype=int64, device=sample.device)
     step = (size - window) / (output - 1)

@@ -13,7 +13,7 @@ from rushlight.ops.registry import composite
 
 @composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
 def linear(input, weight, bias=None):
-    """(..., in) times the transpose of (out, in), plus (out,): one matrix product over all leading dimensions."""
+    """Compute (..., in) times the transpose of (out, in), plus (out,): one matrix product over all leading dimensions."""
     if weight.dim() == 1:
         product = input.matmul(weight)
         if bias is not None and broadcast_shapes(product.shape, bias.shape) != product.shape:
@@ -36,7 +36,7 @@ def _product(rows, transposed, bias):
 
 @composite("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
 def bilinear(input1, input2, weight, bias=None):
-    """output[..., k] = input1[..., :] @ weight[k] @ input2[..., :] + bias[k]."""
+    """Compute output[..., k] = input1[..., :] @ weight[k] @ input2[..., :] + bias[k]."""
     _check_bilinear(input1, input2, weight, bias)
     out, first, second = weight.shape
     left = input1.reshape([-1, first]).mm(weight.permute([1, 0, 2]).reshape([first, out * second]))
@@ -71,7 +71,7 @@ def _check_bilinear(input1, input2, weight, bias) -> None:
 
 @composite("one_hot(Tensor self, int num_classes=-1) -> Tensor")
 def one_hot(self, num_classes=-1):
-    """int64 class numbers (...) to (..., num_classes) with a 1 at each; -1 counts the classes."""
+    """Convert int64 class numbers (...) to (..., num_classes) with a 1 at each; -1 counts the classes."""
     if self.dtype is not int64:
         raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor, but got {self.dtype}.")
     if self.numel() == 0 and num_classes <= 0:

@@ -19,7 +19,7 @@ def mse_loss(self, target, reduction=MEAN):
 
 
 def _difference(self: Tensor, target: Tensor) -> Tensor:
-    """self - target; bools count as 0 and 1."""
+    """Compute self - target; bools count as 0 and 1."""
     if (self.dtype is bool_) != (target.dtype is bool_):
         kind = result_type(self, target)
         return self.to(kind) - target.to(kind)
@@ -33,7 +33,7 @@ def l1_loss(self, target, reduction=MEAN):
 
 @composite("smooth_l1_loss(Tensor self, Tensor target, int reduction=1, float beta=1.0) -> Tensor")
 def smooth_l1_loss(self, target, reduction=MEAN, beta=1.0):
-    """Squared below beta, absolute above, meeting smoothly (Girshick 2015)."""
+    """Compute a loss that is squared below beta and absolute above, meeting smoothly (Girshick 2015)."""
     if not beta >= 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     if beta == 0:
@@ -46,7 +46,7 @@ def smooth_l1_loss(self, target, reduction=MEAN, beta=1.0):
 
 @composite("huber_loss(Tensor self, Tensor target, int reduction=1, float delta=1.0) -> Tensor")
 def huber_loss(self, target, reduction=MEAN, delta=1.0):
-    """smooth_l1_loss times delta (Huber 1964)."""
+    """Compute smooth_l1_loss times delta (Huber 1964)."""
     if not delta > 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     difference = _difference(self, target)
@@ -60,14 +60,14 @@ MIN_VARIANCE = 1e-12  # clamps p * (1 - p) in the gradient of binary cross entro
 
 
 def _bounded_log(x):
-    """log(x) clamped to at least -100, with gradient 0 below."""
+    """Compute log(x) clamped to at least -100, with gradient 0 below."""
     zero = x == 0
     return x.masked_fill(zero, 1).log().clamp(min=-100).masked_fill(zero, -100)
 
 
 @composite("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
 def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
-    """-target * log(self) - (1 - target) * log(1 - self), for probabilities."""
+    """Compute -target * log(self) - (1 - target) * log(1 - self), for probabilities."""
     values = values_of(self)
     if values is not None and not ((values >= 0) & (values <= 1)).all():
         raise RuntimeError("all elements of input should be between 0 and 1")
@@ -88,7 +88,7 @@ def _cross_entropy(self: Tensor, target: Tensor) -> Tensor:
 
 
 def _differentiable_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
-    """Binary cross entropy with ATen's gradient near 0 and 1: (self - target) / MIN_VARIANCE."""
+    """Compute binary cross entropy with ATen's gradient near 0 and 1: (self - target) / MIN_VARIANCE."""
     value = self.detach()
     is_end = value * (1 - value) < MIN_VARIANCE
     slope = aten.where.self(is_end, (value - target.detach()) / MIN_VARIANCE, value.new_zeros([]))
@@ -100,7 +100,7 @@ def _differentiable_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
     "int reduction=1) -> Tensor"
 )
 def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None, reduction=MEAN):
-    """binary_cross_entropy of sigmoid(self), without its overflows."""
+    """Compute binary_cross_entropy of sigmoid(self), without its overflows."""
     check_castable("binary_cross_entropy_with_logits", result_type(target, self), target.dtype)
     log_probability = log_sigmoid(self)
     if pos_weight is not None:
@@ -111,7 +111,7 @@ def binary_cross_entropy_with_logits(self, target, weight=None, pos_weight=None,
 
 @composite("kl_div(Tensor self, Tensor target, int reduction=1, *, bool log_target=False) -> Tensor")
 def kl_div(self, target, reduction=MEAN, *, log_target=False):
-    """target * (log(target) - self), where 0 * log(0) is 0; `self` holds log-probabilities."""
+    """Compute target * (log(target) - self), where 0 * log(0) is 0; `self` holds log-probabilities."""
     if log_target:
         return reduce_loss(target.exp() * (target - self), reduction)
     return reduce_loss(aten.xlogy.Tensor(target, target) - target * self, reduction)
@@ -119,7 +119,7 @@ def kl_div(self, target, reduction=MEAN, *, log_target=False):
 
 @composite("poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor")
 def poisson_nll_loss(input, target, log_input, full, eps, reduction):
-    """The negative log-likelihood of counts, with Stirling's approximation of log(target!) when `full`."""
+    """Compute the negative log-likelihood of counts, with Stirling's approximation of log(target!) when `full`."""
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (target * (2 * math.pi)).log()
@@ -144,7 +144,7 @@ def _positive_part(x):
 
 @composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
 def hinge_embedding_loss(self, target, margin=1.0, reduction=MEAN):
-    """self where target is 1, max(0, margin - self) where it is -1; of integers with an integer margin."""
+    """Compute self where target is 1, max(0, margin - self) where it is -1; of integers with an integer margin."""
     if self.dtype.is_integral:
         check_number(margin, self.dtype)
         margin = int(margin)
@@ -159,7 +159,7 @@ def margin_ranking_loss(input1, input2, target, margin=0.0, reduction=MEAN):
 
 @composite("cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
 def cosine_embedding_loss(input1, input2, target, margin=0.0, reduction=MEAN):
-    """1 - cosine where target is 1, max(0, cosine - margin) where it is -1."""
+    """Compute 1 - cosine where target is 1, max(0, cosine - margin) where it is -1."""
     _check_cosine_embedding(input1, input2, target)
     tiny = 1e-12
     squares = ((input1 * input1).sum([-1]) + tiny) * ((input2 * input2).sum([-1]) + tiny)
@@ -183,7 +183,7 @@ def _check_cosine_embedding(input1, input2, target) -> None:
     "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor"
 )
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2.0, eps=1e-06, swap=False, reduction=MEAN):
-    """max(0, margin + distance(anchor, positive) - distance(anchor, negative)) (Balntas et al. 2016)."""
+    """Compute max(0, margin + distance(anchor, positive) - distance(anchor, negative)) (Balntas et al. 2016)."""
     if not anchor.dim() == positive.dim() == negative.dim():
         raise RuntimeError(
             "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "

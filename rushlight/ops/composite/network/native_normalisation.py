@@ -12,7 +12,7 @@ from rushlight.ops.registry import composite
     "(Tensor, Tensor, Tensor)"
 )
 def native_group_norm(input, weight, bias, N, C, HxW, group, eps):
-    """group_norm with the mean and the reciprocal standard deviation of each group, both (N, group)."""
+    """Compute group_norm with the mean and the reciprocal standard deviation of each group, both (N, group)."""
     if group <= 0 or C % group:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got {C} channels and num_groups={group}"

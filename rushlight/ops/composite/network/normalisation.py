@@ -34,14 +34,14 @@ def _check_normalized_shape(input, normalized_shape, weight, bias) -> None:
     "bool cudnn_enable=True) -> Tensor"
 )
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True):
-    """Ba et al. 2016: zero mean and unit variance over the last dimensions, then weight and bias."""
+    """Normalise to zero mean and unit variance over the last dimensions, then apply weight and bias (Ba et al. 2016)."""
     _check_normalized_shape(input, normalized_shape, weight, bias)
     return aten.native_layer_norm.default(input, list(normalized_shape), weight, bias, eps)[0]
 
 
 @composite("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
 def rms_norm(input, normalized_shape, weight=None, eps=None):
-    """Zhang and Sennrich 2019: divide by the root mean square over the last dimensions, then multiply by weight."""
+    """Divide by the root mean square over the last dimensions, then multiply by weight (Zhang and Sennrich 2019)."""
     _check_normalized_shape(input, normalized_shape, weight, None)
     eps = finfo(input.dtype).eps if eps is None else eps
     wide = input.to(float32) if input.dtype.itemsize < 4 else input
@@ -55,7 +55,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None):
     "bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor"
 )
 def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled):
-    """Ioffe and Szegedy 2015: per channel (dimension 1); training uses and records the batch's own statistics."""
+    """Normalise each channel (dimension 1); training uses and records the batch's statistics (Ioffe and Szegedy 2015)."""
     if not training and (running_mean is None or running_var is None):
         raise RuntimeError("running_mean and running_var must be defined in evaluation mode")
     if input.numel() == 0:
@@ -81,7 +81,7 @@ def _per_channel(parameter, dims: int):
     "bool cudnn_enabled=True) -> Tensor"
 )
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True):
-    """Wu and He 2018: zero mean and unit variance over each group of channels, then weight and bias per channel."""
+    """Normalise each group of channels, then apply weight and bias per channel (Wu and He 2018)."""
     _check_groups(input, num_groups, weight, bias)
     batch, channels, *extents = input.shape
     each = [channels // num_groups, *extents]
@@ -120,7 +120,7 @@ def _check_groups(input, num_groups, weight, bias) -> None:
     "bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor"
 )
 def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled):
-    """Ulyanov et al. 2016: batch_norm of each sample alone, as one batch whose channels are all samples' channels."""
+    """Apply batch_norm to each sample alone, as one batch with the channels of all samples (Ulyanov et al. 2016)."""
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     batch, channels = input.size(0), input.size(1)

@@ -75,7 +75,7 @@ def pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_len
     'str padding_side="right") -> Tensor'
 )
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """Sequences (length, ...) as one tensor (longest, count, ...), or (count, longest, ...) if `batch_first`."""
+    """Pad sequences (length, ...) to one tensor (longest, count, ...), or (count, longest, ...) if `batch_first`."""
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):

@@ -11,7 +11,7 @@ from rushlight.ops.registry import composite
 
 @composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
 def pixel_shuffle(self, upscale_factor):
-    """(..., C * r * r, H, W) to (..., C, H * r, W * r), for r = upscale_factor."""
+    """Rearrange (..., C * r * r, H, W) to (..., C, H * r, W * r), for r = upscale_factor."""
     factor = upscale_factor
     _check_image(self, "pixel_shuffle")
     if factor <= 0:
@@ -30,7 +30,7 @@ def pixel_shuffle(self, upscale_factor):
 
 @composite("pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor")
 def pixel_unshuffle(self, downscale_factor):
-    """(..., C, H * r, W * r) to (..., C * r * r, H, W), for r = downscale_factor."""
+    """Rearrange (..., C, H * r, W * r) to (..., C * r * r, H, W), for r = downscale_factor."""
     factor = downscale_factor
     _check_image(self, "pixel_unshuffle")
     if factor <= 0:
@@ -91,7 +91,7 @@ def _pairs(**values) -> list[list[int]]:
 
 @composite("im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor")
 def im2col(self, kernel_size, dilation, padding, stride):
-    """(N, C, H, W) to (N, C * kernel elements, windows): each window as a column."""
+    """Rearrange (N, C, H, W) to (N, C * kernel elements, windows): each window as a column."""
     if self.dim() not in (3, 4):
         raise RuntimeError(f"Expected 3D or 4D input tensor for im2col, but got {list(self.shape)}")
     x = self if self.dim() == 4 else self.unsqueeze(0)

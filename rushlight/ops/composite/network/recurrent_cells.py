@@ -137,11 +137,11 @@ def gru_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
 
 @composite(f"rnn_tanh_cell(Tensor input, Tensor hx, {_CELL_WEIGHTS}) -> Tensor")
 def rnn_tanh_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)."""
+    """Compute tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)."""
     return _single_step("rnn_tanh", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]
 
 
 @composite(f"rnn_relu_cell(Tensor input, Tensor hx, {_CELL_WEIGHTS}) -> Tensor")
 def rnn_relu_cell(input, hx, w_ih, w_hh, b_ih=None, b_hh=None):
-    """relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)."""
+    """Compute relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh)."""
     return _single_step("rnn_relu", input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh))[0]

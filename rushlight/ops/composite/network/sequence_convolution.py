@@ -8,7 +8,7 @@ from rushlight.ops.registry import composite
 
 @composite("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
 def conv_tbc(self, weight, bias, pad=0):
-    """(time, batch, in) and (kernel, in, out) to (time', batch, out)."""
+    """Convolve (time, batch, in) and (kernel, in, out) to (time', batch, out)."""
     if self.dim() != 3 or weight.dim() != 3 or bias.dim() != 1:
         raise RuntimeError(
             "conv_tbc expects input (time, batch, in), weight (kernel, in, out) and bias (out), "

@@ -37,6 +37,6 @@ def as_quantized(mod: Module, weight: Tensor, kind: dtype) -> Tensor:
 
 
 def taken_from(state_dict: dict[str, Any], key: str) -> Any:
-    """Packed weights from a state, also from that of a checkpoint or scripted code."""
+    """Return packed weights from a state, also from that of a checkpoint or scripted code."""
     value = state_dict.pop(key)
     return getattr(value, "held", value)

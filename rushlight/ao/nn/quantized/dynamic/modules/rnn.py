@@ -129,7 +129,7 @@ class RNNBase(Module):
             raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}")
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Optional[Tensor]) -> Tuple[int, int, int]:  # noqa: UP006, UP045
-        """(layers * directions, batch, hidden size): the shape of a state."""
+        """Return (layers * directions, batch, hidden size): the shape of a state."""
         if batch_sizes is not None:
             mini_batch = int(batch_sizes[0])
         else:
@@ -301,7 +301,7 @@ class LSTM(RNNBase):
 
     @ignore
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Output and states, (h_n, c_n)."""
+        """Return output and states, (h_n, c_n)."""
         return self.forward_packed(input, hx) if isinstance(input, PackedSequence) else self.forward_tensor(input, hx)
 
 
@@ -382,5 +382,5 @@ class GRU(RNNBase):
 
     @ignore
     def forward(self, input: Any, hx: Any = None) -> Any:
-        """Output and state."""
+        """Return output and state."""
         return self.forward_packed(input, hx) if isinstance(input, PackedSequence) else self.forward_tensor(input, hx)
