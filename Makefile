@@ -170,6 +170,7 @@ fuzz: oracle
 	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)
 	-$(BIN)/python -m tests.fuzz_eager $(FUZZ_EAGER_FLAGS)
+	-$(BIN)/python -m tests.fuzz_eager_gradients $(FUZZ_EAGER_FLAGS)
 	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
 	$(BIN)/python -m tests.fuzz_archives $(FUZZ_ARCHIVES_FLAGS)
 	$(BIN)/python -m tests.fuzz_files $(FUZZ_FILES_FLAGS)
