@@ -99,13 +99,13 @@ class Recorder:
     def entry_for(self, graph: Observed) -> int:
         """Return the address to call for one run of a graph; the graph's own if no measuring program can be built."""
         with _lock:
-            timed = self._program(graph)
+            timed = self._measuring_program(graph)
             return graph.library.entry if timed is None else timed.library.entry
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Count a run for these values of the size symbols."""
         with _lock:
-            timed = self._program(graph)
+            timed = self._measuring_program(graph)
             if timed is None:
                 return
             _, program = graph.details()
@@ -136,14 +136,14 @@ class Recorder:
     def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
         """Called after each run with the kernels' times."""
 
-    def _program(self, graph: Observed) -> _Timed | None:
+    def _measuring_program(self, graph: Observed) -> _Timed | None:
         _, program = graph.details()
         if program.source not in self._timed:
-            self._timed[program.source] = _build(program, graph.library)
+            self._timed[program.source] = _build_measuring_program(program, graph.library)
         return self._timed[program.source]
 
 
-def _build(program: Program, library: Library) -> _Timed | None:
+def _build_measuring_program(program: Program, library: Library) -> _Timed | None:
     """Return the self-measuring program of a graph: its own library if that measures, else a new one."""
     try:
         library = library if library.times is not None else build(program.timed_source())
