@@ -50,7 +50,7 @@ def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorM
             stack.enter_context(context)
         result = rule(*args, **kwargs)
         result = result if result is NotImplemented else _laid_out(node.meta["val"], result)
-    made = list(itertools.takewhile(lambda other: other is not node, _after(before)))
+    made = list(itertools.takewhile(lambda other: other is not node, _nodes_after(before)))
     if result is NotImplemented:
         for other in reversed(made):
             graph.erase_node(other)
@@ -61,7 +61,7 @@ def _replace(module: GraphModule, node: Node, rule: Callable, fakes: FakeTensorM
     _use(node, mode, result, set(made))
 
 
-def _after(node: Node) -> Iterator[Node]:
+def _nodes_after(node: Node) -> Iterator[Node]:
     while True:
         node = node.next
         yield node
@@ -92,16 +92,16 @@ def _use(node: Node, mode: ProxyMode, result: object, made: set[Node]) -> None:
     Later passes recognise by fake values which nodes share memory.
     """
     if not isinstance(result, tuple):
-        _take(node, mode.argument(result), made)
+        _replace_by(node, mode.argument(result), made)
         return
     for user in list(node.users):
         if user.target is not operator.getitem:
             raise ValueError(f"{user.format_node()} uses all results of {node.name} at once")
-        _take(user, mode.argument(result[user.args[1]]), made)
+        _replace_by(user, mode.argument(result[user.args[1]]), made)
     node.graph.erase_node(node)
 
 
-def _take(node: Node, new: Node, made: set[Node]) -> None:
+def _replace_by(node: Node, new: Node, made: set[Node]) -> None:
     if new in made:
         new.meta["val"] = node.meta["val"]
     node.replace_all_uses_with(new)

@@ -131,7 +131,7 @@ class _Functionalizer:
             value = target.meta["val"]
             self._set(target, self._emit(aten("full"), list(value.shape), args[1], dtype=value.dtype))
         elif node.target in FUNCTIONAL:
-            self._set(target, self._as_type(self._emit(FUNCTIONAL[node.target], *args, **kwargs), target))
+            self._set(target, self._cast_like(self._emit(FUNCTIONAL[node.target], *args, **kwargs), target))
         else:
             self._write_to_clones(node)
 
@@ -216,7 +216,7 @@ class _Functionalizer:
         alike = made.dtype is value.dtype and made.is_contiguous()
         return external and alike and owner_of(source).op == "call_function"
 
-    def _as_type(self, made: Node, target: Node) -> Node:
+    def _cast_like(self, made: Node, target: Node) -> Node:
         kind = target.meta["val"].dtype
         return made if made.meta["val"].dtype is kind else self._emit(aten("_to_copy"), made, dtype=kind)
 

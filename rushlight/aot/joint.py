@@ -96,7 +96,7 @@ class _JointTracer:
         self, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor], opened: Sequence[Geometry | SymInt | None]
     ) -> Joint:
         given = [*zip(inputs, opened, strict=True), *((tensor, None) for tensor in attributes.values())]
-        primals = [self._primal(*pair, number) for number, pair in enumerate(given, 1)]
+        primals = [self._make_primal(*pair, number) for number, pair in enumerate(given, 1)]
         held = dict(zip(attributes, primals[len(inputs) :], strict=True))
         flags = [_requires_grad(fake) for fake in primals]
         with ExitStack() as stack:
@@ -127,7 +127,7 @@ class _JointTracer:
         _mark_history(self.mode)
         return result
 
-    def _primal(self, tensor: Tensor | int, opened: Geometry | SymInt | None, number: int) -> Tensor | SymInt | int:
+    def _make_primal(self, tensor: Tensor | int, opened: Geometry | SymInt | None, number: int) -> Tensor | SymInt | int:
         if not isinstance(tensor, Tensor):
             value = tensor if opened is None else opened
             node = self.graph.placeholder(f"primals_{number}")
@@ -148,7 +148,7 @@ class _JointTracer:
         """Return the gradient of each primal that requires one; it is None if no output depends on the primal."""
         wanted = [position for position, fake in enumerate(primals) if _requires_grad(fake)]
         outputs = [results.computed[position] for position in tangents]
-        given = [self._tangent(fake, number) for number, fake in enumerate(outputs, 1)]
+        given = [self._make_tangent(fake, number) for number, fake in enumerate(outputs, 1)]
         if not wanted or not outputs:
             raise Untraceable("no output depends on what requires grad")
         try:
@@ -159,7 +159,7 @@ class _JointTracer:
             raise Untraceable(f"its backward raises {error}") from error
         return list(zip(wanted, found, strict=True))
 
-    def _tangent(self, output: Tensor, number: int) -> Tensor:
+    def _make_tangent(self, output: Tensor, number: int) -> Tensor:
         """Make the placeholder of an output's gradient, with the output's strides."""
         with self.fakes, set_grad_enabled(False):
             fake = aten("empty_like")(output)
@@ -240,10 +240,10 @@ class _ForwardRunner(ProgramRunner):
             for made in itertools.takewhile(lambda made: made is not last, reversed(self.nodes)):
                 made.meta["recompute"] = True
         for made in self._new_history(result):
-            made.register_prehook(lambda grads: self._at(origin))
+            made.register_prehook(lambda grads: self._set_origin(origin))
         return result
 
-    def _at(self, origin: Origin) -> None:
+    def _set_origin(self, origin: Origin) -> None:
         self.mode.origin = origin
 
     def _new_history(self, result: object) -> Iterator[TapeNode]:

@@ -160,16 +160,16 @@ def anchor_views(module: GraphModule) -> None:
 Emit = Callable[..., Node]
 
 
-def _through_permute(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+def _write_through_permute(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     order = [dim % len(view.args[1]) for dim in view.args[1]]
     return emit(aten("permute"), new, sorted(range(len(order)), key=order.__getitem__))
 
 
-def _through_select(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+def _write_through_select(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     return emit(aten("select_scatter"), base, new, *view.args[1:])
 
 
-def _through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+def _write_through_slice(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     return emit(aten("slice_scatter"), base, new, *view.args[1:])
 
 
@@ -183,7 +183,7 @@ def _overlaps(value: Tensor) -> bool:
     return False
 
 
-def _through_reshape(emit: Emit, view: Node, base: Node, new: Node) -> Node:
+def _write_through_reshape(emit: Emit, view: Node, base: Node, new: Node) -> Node:
     if not new.meta["val"].is_contiguous():
         new = emit(aten("clone"), new, memory_format=contiguous_format)
     return emit(aten("view"), new, list(base.meta["val"].shape))
@@ -194,10 +194,10 @@ INVERSES: dict[OpOverload, Callable[[Emit, Node, Node, Node], Node]] = {
     aten("detach"): lambda emit, view, base, new: new,
     aten("_conj"): lambda emit, view, base, new: emit(aten("conj_physical"), new),
     aten("_neg_view"): lambda emit, view, base, new: emit(aten("neg"), new),
-    aten("permute"): _through_permute,
-    aten("select.int"): _through_select,
-    aten("slice.Tensor"): _through_slice,
-    aten("view"): _through_reshape,
-    aten("unsqueeze"): _through_reshape,
-    aten("squeeze.dims"): _through_reshape,
+    aten("permute"): _write_through_permute,
+    aten("select.int"): _write_through_select,
+    aten("slice.Tensor"): _write_through_slice,
+    aten("view"): _write_through_reshape,
+    aten("unsqueeze"): _write_through_reshape,
+    aten("squeeze.dims"): _write_through_reshape,
 }

@@ -142,23 +142,23 @@ def _work(node: Node) -> float:
     return WORK[kind](node) if kind in WORK else 10.0 * max([nbytes(node), *map(nbytes, node.all_input_nodes)])
 
 
-def _numel(node: Node) -> int:
+def _count_elements(node: Node) -> int:
     return nbytes(node) // node.meta["val"].dtype.itemsize
 
 
 def _product_work(node: Node) -> float:
     first = next(used for used in node.all_input_nodes if used.meta["val"].dim() >= 2)
-    return 2.0 * _numel(node) * getattr(first.meta["val"].shape[-1], "hint", first.meta["val"].shape[-1])
+    return 2.0 * _count_elements(node) * getattr(first.meta["val"].shape[-1], "hint", first.meta["val"].shape[-1])
 
 
 def _convolution_work(node: Node) -> float:
     weight = node.args[1]
-    return 2.0 * _numel(node) * _numel(weight) / max(1, getattr(weight.meta["val"].shape[0], "hint", 1))
+    return 2.0 * _count_elements(node) * _count_elements(weight) / max(1, getattr(weight.meta["val"].shape[0], "hint", 1))
 
 
 def _attention_work(node: Node) -> float:
     query, key = node.args[0], node.args[1]
-    return 4.0 * _numel(query) * getattr(key.meta["val"].shape[-2], "hint", key.meta["val"].shape[-2])
+    return 4.0 * _count_elements(query) * getattr(key.meta["val"].shape[-2], "hint", key.meta["val"].shape[-2])
 
 
 WORK: dict[str, Callable[[Node], float]] = {

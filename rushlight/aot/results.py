@@ -122,14 +122,14 @@ class _Planner:
         tensors = [value for value in outputs if isinstance(value, Tensor)]
         self._roots = _roots_of_shared_memory(tensors)
         for value in outputs:
-            self.plan_of.results.append(self._result(value) if isinstance(value, Tensor) else self._plain(value))
+            self.plan_of.results.append(self._plan_tensor(value) if isinstance(value, Tensor) else self._plan_plain(value))
         return self.plan_of
 
-    def _plain(self, value: object) -> Result:
-        number = self._number(value) if type(value) is SymInt else value
+    def _plan_plain(self, value: object) -> Result:
+        number = self._plan_number(value) if type(value) is SymInt else value
         return number if type(number) is Computed else Plain(number)
 
-    def _result(self, value: Tensor) -> Result:
+    def _plan_tensor(self, value: Tensor) -> Result:
         impl = value._impl
         found = self._exact.get(id(impl))
         if found is not None:
@@ -154,7 +154,7 @@ class _Planner:
             self.plan_of.computed.append(value)
         return found
 
-    def _number(self, value: SymInt | int) -> Computed | int:
+    def _plan_number(self, value: SymInt | int) -> Computed | int:
         known = value.environment.integer(value.expr) if type(value) is SymInt else value
         return Computed(self._compute(known)) if type(known) is SymInt else known
 
@@ -164,8 +164,8 @@ class _Planner:
             raise Untraceable(f"a result shows memory of dtype {whole.dtype} as {impl.dtype}")
         if impl.requires_grad and has_internal_overlap(whole.sizes, whole.strides):
             raise Untraceable("a result is a view of an input that has several elements in one place")
-        offset = self._number(impl.storage_offset - whole.storage_offset)
-        size, stride = tuple(map(self._number, impl.sizes)), tuple(map(self._number, impl.strides))
+        offset = self._plan_number(impl.storage_offset - whole.storage_offset)
+        size, stride = tuple(map(self._plan_number, impl.sizes)), tuple(map(self._plan_number, impl.strides))
         turned = (impl.key_set ^ whole.key_set) & LAZY_BITS
         return View(of_primal, position, size, stride, offset, impl.requires_grad, turned=turned)
 

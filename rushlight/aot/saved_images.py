@@ -46,7 +46,7 @@ def keep_channels_last(parts: Partition, results: int) -> None:
         return
     gradients = [node for node in parts.backward.graph.output_node().args[0] if node in changed]
     before = {node: node.meta["val"] for node in gradients}
-    moved = {node: value for node, value in before.items() if not _lie_alike(changed[node], value)}
+    moved = {node: value for node, value in before.items() if not _have_same_strides(changed[node], value)}
     for node, value in changed.items():
         node.meta["val"] = value
     _return_laid_out(parts.backward, moved, contiguous_format)
@@ -66,7 +66,7 @@ def _return_laid_out(module: GraphModule, values: Mapping[Node, Tensor], order: 
     module.recompile()
 
 
-def _lie_alike(a: Tensor, b: Tensor) -> bool:
+def _have_same_strides(a: Tensor, b: Tensor) -> bool:
     return a.stride() == b.stride()
 
 
@@ -129,5 +129,5 @@ def _values_after(backward: GraphModule, given: Mapping[Node, Tensor]) -> dict[N
         except RuntimeError:  # a view that another memory format does not allow
             return {}
     gradients = [node for node in backward.graph.output_node().args[0] if node in values]
-    kept = all(node.meta["val"].is_contiguous() or _lie_alike(values[node], node.meta["val"]) for node in gradients)
+    kept = all(node.meta["val"].is_contiguous() or _have_same_strides(values[node], node.meta["val"]) for node in gradients)
     return values if kept else {}

@@ -245,7 +245,7 @@ class CompiledFunctionBackward(Node):
         return [
             value if type(value) is int
             else self._through_hook(number, value) if number in read
-            else self._unread(number, value)
+            else self._find_unread_reason(number, value)
             for number, value in enumerate(self.saved)
         ]  # fmt: skip
 
@@ -260,7 +260,7 @@ class CompiledFunctionBackward(Node):
         read = self.owner.plan.tangents.read
         return frozenset().union(*(read[number] for number in tangents))
 
-    def _unread(self, number: int, value: SavedTensor | None) -> Tensor | None:
+    def _find_unread_reason(self, number: int, value: SavedTensor | None) -> Tensor | None:
         is_gone = value is None or (value.unpack_hook is None and value.tensor._impl.version.value != value.version)
         return None if is_gone else self._through_hook(number, value)
 

@@ -66,7 +66,7 @@ class _MethodOrInput(argparse.Action):
 
 def main(words: Sequence[str] | None = None, before_python: Callable[[], None] = lambda: None) -> int:
     """Run the command and return its exit status. `before_python` is called before a model written in Python is imported."""
-    options = _parser().parse_args(words)
+    options = _make_parser().parse_args(words)
     try:
         _export(options, before_python)
     except (RuntimeError, OSError, ValueError, TypeError, AttributeError, ImportError, CompilerMissing, BuildError) as error:
@@ -75,7 +75,7 @@ def main(words: Sequence[str] | None = None, before_python: Callable[[], None] =
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="rushlight export", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -130,7 +130,7 @@ def _load(text: str, before_python: Callable[[], None]) -> Any:
     path, _, name = text.rpartition(":")
     if path and not Path(text).exists():
         before_python()
-        return _from_python(path, name)
+        return _load_from_python(path, name)
     if not Path(text).exists():
         raise FileNotFoundError(f"there is no file {text}; a model in Python is package.module:name or file.py:name")
     if text.endswith(".py"):
@@ -142,7 +142,7 @@ def _load(text: str, before_python: Callable[[], None]) -> Any:
     return load_archive(text, map_location="cpu") if is_scripted else load_program(text)
 
 
-def _from_python(path: str, name: str) -> Any:
+def _load_from_python(path: str, name: str) -> Any:
     if path.endswith(".py"):
         spec = importlib.util.spec_from_file_location(Path(path).stem, path)
         if spec is None or spec.loader is None or not Path(path).exists():

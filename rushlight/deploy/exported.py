@@ -73,8 +73,8 @@ def _add_to_method(
 ) -> None:  # fmt: skip
     """Add a form to the method; the first form also sets the method's description."""
     if not method.forms:
-        method.inputs = _inputs(inputs, form, program, size_names)
-        method.outputs = _outputs(program, form, size_names)
+        method.inputs = _describe_inputs(inputs, form, program, size_names)
+        method.outputs = _describe_outputs(program, form, size_names)
     _add_form(model, method, form, len(inputs), slots, seeds)
 
 
@@ -145,7 +145,7 @@ def _user_inputs(program: ExportedProgram) -> list[tuple[str, object]]:
     return found
 
 
-def _inputs(
+def _describe_inputs(
     inputs: Sequence[tuple[str, object]], form: GraphForm | PartsForm, program: ExportedProgram, size_names: dict[str, str]
 ) -> list[Parameter]:
     made = []
@@ -172,7 +172,7 @@ def shown_sizes(sizes: Sequence[Size], names: dict[str, str]) -> tuple[int | str
     return tuple(size if isinstance(size, int) else in_user_names(str(size), names) for size in sizes)
 
 
-def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, str]) -> list[Parameter]:
+def _describe_outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, str]) -> list[Parameter]:
     names = _output_names(program)
     made = []
     for position, (name, view) in enumerate(zip(names, form.outputs, strict=True)):
@@ -189,20 +189,20 @@ def _outputs(program: ExportedProgram, form: GraphForm, size_names: dict[str, st
 def _output_names(program: ExportedProgram) -> list[str]:
     """Return the names of results: the keys and fields under which the program returns them."""
     taken: set[str] = set()
-    paths = list(_paths(program.call_spec.out_spec, ()))
+    paths = list(_leaf_paths(program.call_spec.out_spec, ()))
     results = [spec for spec in program.graph_signature.output_specs if spec.kind is OutputKind.USER_OUTPUT]
     if len(paths) != len(results):
         paths = [(str(number),) for number in range(len(results))]
     return [identifier("_".join(path) or "result", taken, "result") for path in paths]
 
 
-def _paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _leaf_paths(spec: TreeSpec, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if spec is LEAF:
         yield path
         return
     keys = spec.keys if spec.keys is not None else range(len(spec.children))
     for key, child in zip(keys, spec.children, strict=True):
-        yield from _paths(child, (*path, str(key)))
+        yield from _leaf_paths(child, (*path, str(key)))
 
 
 def _add_form(model: Model, method: Method, form: GraphForm | PartsForm, count: int, slots: Sequence[int], seeds: int) -> None:

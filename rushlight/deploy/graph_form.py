@@ -144,7 +144,7 @@ class _Writer:
                 f"program_{k}::pack(kept, 1);",
                 f"kept[{last}] = nullptr;",
             ]
-        return _function(f"static void** make_kept_{k}(weights& held)", [*lines, "return kept;"])
+        return _function_text(f"static void** make_kept_{k}(weights& held)", [*lines, "return kept;"])
 
     # A run
 
@@ -152,9 +152,9 @@ class _Writer:
         """Return the function that runs the program, and the one that checks its sizes."""
         checks = list(self._conditions())
         head = "handle& self, const value* const* given, value* const* places, value* made"
-        body = [*self._read_inputs(), *self._symbols_read(), *self._check(checks), *self._lay_out_inputs(), *self._allocate()]
-        body += [*self._call(), *self._copy_back(), *self._describe(), "return ok;"]
-        function = _function(f"static int graph_{self.number}({head})", body)
+        body = [*self._read_inputs(), *self._declare_symbols(), *self._check(checks), *self._lay_out_inputs()]
+        body += [*self._allocate(), *self._call(), *self._copy_back(), *self._describe(), "return ok;"]
+        function = _function_text(f"static int graph_{self.number}({head})", body)
         return f"{self._check_function(checks)}\n\n{function}" if checks else function
 
     def _read_inputs(self) -> Iterator[str]:
@@ -175,7 +175,7 @@ class _Writer:
                 yield f"const int64_t a{position} = given[{position}]->as.integer;"
                 yield f"(void)a{position};"
 
-    def _symbols_read(self) -> Iterator[str]:
+    def _declare_symbols(self) -> Iterator[str]:
         for symbol, value in self.symbols.definitions.items():
             yield f"const int64_t {symbol} = {size_text(value)};"
             yield f"(void){symbol};"
@@ -186,7 +186,7 @@ class _Writer:
             text = size_text(relation.expression)
             free = relation.expression.free_variables()
             if free and all(self._is_symbol(each) for each in free):
-                yield f"({_as_counted(relation.expression, text)}).{TESTS[relation.kind]}()", self.named(str(relation))
+                yield f"({_check_overflow(relation.expression, text)}).{TESTS[relation.kind]}()", self.named(str(relation))
         for position in self.tensors:
             for dim, size in enumerate(self.symbols.inputs[position].size):
                 if isinstance(size, Expr) and size is not self._defined_by(position, dim):
@@ -231,7 +231,7 @@ class _Writer:
             said = format_text(f"the model is for sizes with {text}, got ")[:-1]
             lines.append(f'if (!{test}) return self.say(unfit, {said}{values}"{", " + numbers if numbers else ""});')
         head = f"static int sizes_fit_{self.number}({', '.join(['handle& self', *parameters])})"
-        return _function(head, [*lines, "return ok;"])
+        return _function_text(head, [*lines, "return ok;"])
 
     def _lay_out_inputs(self) -> Iterator[str]:
         for position in self.tensors:
@@ -257,7 +257,7 @@ class _Writer:
             if whole is None:
                 yield f"void* const o{index} = self.take({size_text(nbytes)});"
             else:
-                yield f"const tensor t{whole} = {self._tensor(whole, 'nullptr')};"
+                yield f"const tensor t{whole} = {self._tensor_text(whole, 'nullptr')};"
                 yield f"void* const o{index} = self.room(places ? places[{whole}] : nullptr, t{whole}, given, {count});"
             yield f"if (!o{index}) return self.no_more();"
 
@@ -293,26 +293,26 @@ class _Writer:
     def _describe(self) -> Iterator[str]:
         for position, view in enumerate(self.plan.views):
             if not view.buffer:
-                yield f"made[{position}] = {self._number(view.value)};"
+                yield f"made[{position}] = {self._number_text(view.value)};"
                 continue
             if view.buffer in self.plan.outputs:
                 pointer = f"o{list(self.plan.outputs).index(view.buffer)}"
-                yield f"made[{position}] = of_tensor({self._tensor(position, pointer)});"
+                yield f"made[{position}] = of_tensor({self._tensor_text(position, pointer)});"
                 continue
             # Copy a view of an input or a constant, because the handle must own results.
-            source = f"of_tensor({self._tensor(position, self._source(view.buffer))})"
+            source = f"of_tensor({self._tensor_text(position, self._pointer_to(view.buffer))})"
             yield f"if (!copy_value(made[{position}], {source}, self.run_memory())) return self.no_more();"
 
-    def _source(self, buffer: str) -> str:
+    def _pointer_to(self, buffer: str) -> str:
         if buffer in self.positions:
             return f"d{self.positions[buffer]}"
         names = [given.name for given in self.plan.constants]
         return f"kept[{names.index(buffer)}]"
 
-    def _number(self, value: object) -> str:
+    def _number_text(self, value: object) -> str:
         return f"of_integer({size_text(value)})" if isinstance(value, Expr) else constant_text(value)
 
-    def _tensor(self, position: int, pointer: str) -> str:
+    def _tensor_text(self, position: int, pointer: str) -> str:
         """Return a result as a tensor at a pointer."""
         view = self.plan.views[position]
         kind = self.plan.dtypes[view.buffer]
@@ -322,7 +322,7 @@ class _Writer:
             size, stride = given.size, given.stride
         address = f"(char*){pointer} + {size_operand(view.offset)} * {kind.itemsize}"
         at = pointer if pointer == "nullptr" or view.offset == 0 else address
-        return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array(size)}, {_array(stride)})"
+        return f"tensor_of({at}, {c_constant(kind)}, {len(size)}, {_array_text(size)}, {_array_text(stride)})"
 
     # Words
 
@@ -335,7 +335,7 @@ class _Writer:
         return in_user_names(text, self.size_names)
 
 
-def _as_counted(expression: Expr, text: str) -> str:
+def _check_overflow(expression: Expr, text: str) -> str:
     return f"counted({text})" if isinstance(expression, Var) else text
 
 
@@ -343,10 +343,10 @@ def _join_sizes(sizes: Sequence[Size]) -> str:
     return ", ".join(map(size_text, sizes)) or "0"
 
 
-def _array(sizes: Sequence[Size]) -> str:
+def _array_text(sizes: Sequence[Size]) -> str:
     return f"sizes_of({', '.join(map(size_text, sizes))}).numbers"
 
 
-def _function(head: str, lines: Sequence[str]) -> str:
+def _function_text(head: str, lines: Sequence[str]) -> str:
     body = "\n".join(f"  {line}" for line in lines)
     return f"{head} {{\n{body}\n}}"

@@ -86,15 +86,15 @@ def write_javascript(model: Model, folder: Path, embedded: int) -> None:
     (folder / f"{model.name}.js").write_text(text)
     methods = []
     for method in model.methods:
-        inputs = ", ".join(f"{each.name}_: {_type(each, _KINDS)}" for each in method.inputs)
-        outputs = [_type(each, _RESULTS) for each in method.outputs]
+        inputs = ", ".join(f"{each.name}_: {_type_text(each, _KINDS)}" for each in method.inputs)
+        outputs = [_type_text(each, _RESULTS) for each in method.outputs]
         result = outputs[0] if len(outputs) == 1 else f"[{', '.join(outputs)}]"
         shown = f"{', '.join(map(str, method.inputs))} -> {', '.join(map(str, method.outputs))}"
         methods += [f"  /** {shown} */", f"  {method.name}({inputs}): {result};"]
     (folder / f"{model.name}.d.ts").write_text(_TYPES.format(name=model.name, methods="\n".join(methods)))
 
 
-def _type(parameter: Parameter, kinds: dict[str, str]) -> str:
+def _type_text(parameter: Parameter, kinds: dict[str, str]) -> str:
     if parameter.kind == "tensor":
         return f"Tensor<{_ARRAYS[parameter.dtype.name]}>" if parameter.dtype is not None else "Tensor"
     return kinds.get(parameter.kind, "Value")

@@ -106,7 +106,7 @@ class _Step:
     calls: list[Node] = field(default_factory=list)
 
 
-def _steps(graph: Graph) -> list[_Step]:
+def _split_into_steps(graph: Graph) -> list[_Step]:
     """Split the graph's calls into steps, so that a tensor is not written before earlier reads of it are done."""
     steps = [_Step()]
     after: set[Node] = set()  # results of the last step's calls that read values, and values derived from them
@@ -118,7 +118,7 @@ def _steps(graph: Graph) -> list[_Step]:
             last.calls.append(node)
             after.add(node)
             continue
-        is_call = isinstance(node.target, OpOverload) and needs_values(node.target, _values(node.args))
+        is_call = isinstance(node.target, OpOverload) and needs_values(node.target, _fake_values(node.args))
         writes = isinstance(node.target, OpOverload) and node.target.is_mutable
         if uses or (writes and last.calls):
             steps.append(last := _Step())
@@ -131,7 +131,7 @@ def _steps(graph: Graph) -> list[_Step]:
     return steps
 
 
-def _values(arguments: Sequence[object]) -> object:
+def _fake_values(arguments: Sequence[object]) -> object:
     return map_arg(tuple(arguments), lambda node: node.meta.get("val"))
 
 
@@ -152,8 +152,8 @@ class PartsWriter:
             self.texts[node] = f"given[{position}]"
         for node in module.graph.nodes:
             if node.op == "get_attr":
-                self.texts[node] = f"&{self._constant(node)}"
-        for step in _steps(module.graph):
+                self.texts[node] = f"&{self._declare_constant(node)}"
+        for step in _split_into_steps(module.graph):
             if step.nodes:
                 self._write_program(step.nodes)
             for node in step.calls:
@@ -161,16 +161,16 @@ class PartsWriter:
         results = module.graph.output_node().args[0]
         self._write_checks(unknown)
         for position, result in enumerate(results):
-            self.lines.append(f"made[{position}] = {self._result(result)};")
+            self.lines.append(f"made[{position}] = {self._result_text(result)};")
         self.model.looks_at_values = True
         number = len(self.model.forms)
         body = "\n".join(f"  {line}" for line in ["(void)given, (void)places, (void)made;", *self.lines, "return ok;"])
         head = f"static int parts_{number}(model_handle& self, const value* const* given, value* const* places, value* made)"
         self.model.forms.append(f"{head} {{\n{body}\n}}")
         symbols = [_input_spec_of(node.meta["val"]) for node in inputs]
-        return PartsForm(number, symbols, [_view(result) for result in results], [_kind(result) for result in results])
+        return PartsForm(number, symbols, list(map(_view, results)), list(map(_dtype_and_sizes, results)))
 
-    def _constant(self, node: Node) -> str:
+    def _declare_constant(self, node: Node) -> str:
         name = f"constant_{len(self.lines)}"
         self.lines.append(f"const value {name} = {tensor_text(getattr(self.module, node.target), self.model.weights)};")
         return name
@@ -287,7 +287,7 @@ class PartsWriter:
             holds = f"({_checked_arithmetic(relation.expression)}).{TESTS[relation.kind]}()"
             self.lines.append(f"if (!{holds}) return self.say(failed, {said});")
 
-    def _result(self, result: object) -> str:
+    def _result_text(self, result: object) -> str:
         return f"*{self.texts[result]}" if isinstance(result, Node) else constant_text(result)
 
 
@@ -315,7 +315,7 @@ def _view(result: object) -> OutputView:
     return OutputView("", (), (), 0, number)
 
 
-def _kind(result: object) -> tuple[dtype, tuple[Size, ...]] | None:
+def _dtype_and_sizes(result: object) -> tuple[dtype, tuple[Size, ...]] | None:
     value = result.meta["val"] if isinstance(result, Node) else result
     return (value.dtype, as_sizes(value.shape)) if isinstance(value, Tensor) else None
 
@@ -370,12 +370,12 @@ class _SymbolCopier:
     def value(self, value: object) -> object:
         """Return the copied value; one without symbols stays."""
         if not isinstance(value, Tensor):
-            return self._number(value)
-        impl = value._impl.alias(tuple(map(self._number, value.shape)), tuple(map(self._number, value.stride())), 0)
+            return self._copy_number(value)
+        impl = value._impl.alias(tuple(map(self._copy_number, value.shape)), tuple(map(self._copy_number, value.stride())), 0)
         impl.storage = self._storages.setdefault(value._impl.storage, without_data(UNKNOWN_NBYTES))
         return wrap(impl)
 
-    def _number(self, number: object) -> object:
+    def _copy_number(self, number: object) -> object:
         if not isinstance(number, SymInt):
             return number
         for symbol in sorted(number.expr.free_variables(), key=str):

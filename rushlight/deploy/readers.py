@@ -192,7 +192,7 @@ class Values:
             if isinstance(template.value, Tensor):
                 return self.constant_tensor(template.value)
             return constant_text(template.value)
-        return self._items(template, output)
+        return self._build_items(template, output)
 
     def constant_tensor(self, tensor: Tensor) -> str:
         """Return a tensor of the weights."""
@@ -205,7 +205,7 @@ class Values:
         self.lines.append(f"if (!copy_value({name}, {text}, self.run_memory())) return self.no_more();")
         return name
 
-    def _items(self, template: Items, output: Callable[[int], str]) -> str:
+    def _build_items(self, template: Items, output: Callable[[int], str]) -> str:
         kinds = {list: "LIST", dict: "DICT"}
         kind = kinds.get(template.kind) or (
             "TUPLE" if isinstance(template.kind, type) and issubclass(template.kind, tuple) else None

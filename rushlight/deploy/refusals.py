@@ -22,15 +22,15 @@ def refuse_unsupported(module: GraphModule, name: str) -> None:
     if module.meta.get("keep_eager"):
         found[f"  {module.meta['keep_eager']}"] = None
     if found:
-        raise _refusal(name, list(found))
+        raise _make_error(name, list(found))
 
 
 def refusal_of(name: str, node: Node) -> NotExportable:
     """Return the error for one operator that has no native form."""
-    return _refusal(name, [_describe_node(node)])
+    return _make_error(name, [_describe_node(node)])
 
 
-def _refusal(name: str, lines: list[str]) -> NotExportable:
+def _make_error(name: str, lines: list[str]) -> NotExportable:
     return NotExportable("\n".join([f"{name} cannot be exported: these operators have no native form", *lines]))
 
 

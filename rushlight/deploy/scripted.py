@@ -57,7 +57,7 @@ class Example:
                 for dim, name in self.dims.get(position, {}).items():
                     if name in sizes:
                         made = index_select(made, dim, remainder(arange(sizes[name]), made.size(dim)))
-            position += _tensors_in(argument)
+            position += _count_tensors(argument)
             arguments.append(made)
         rest = {
             position: {dim: name for dim, name in each.items() if name not in sizes} for position, each in self.dims.items()
@@ -140,7 +140,7 @@ class _MethodWriter:
         called = f"form_{self.method.name}_{len(self.forms)}"
         form, results = self._first_form(call, example, called)
         names = self.names[len(self.owner) :]
-        inputs = _inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)
+        inputs = _describe_inputs(names, self.schema[: len(names)], call[len(self.owner) : len(self.names)], example)
         if isinstance(form, DirectForm):
             pairs = zip(inputs, self.schema, strict=False)
             inputs = [Parameter(each.name, "value", about=str(declared.type)) if _has_choices(declared.type) else each
@@ -229,7 +229,7 @@ def _size_names(form: Form, example: Example) -> dict[str, str]:
     return found
 
 
-def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object], example: Example) -> list[Parameter]:
+def _describe_inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object], example: Example) -> list[Parameter]:
     made, position = [], 0
     for name, declared, value in zip(names, schema, arguments, strict=True):
         if isinstance(value, Tensor):
@@ -240,8 +240,8 @@ def _inputs(names: Sequence[str], schema: Sequence, arguments: Sequence[object],
             made.append(Parameter(name, "tensor", value.dtype, sizes, bounds))
             position += 1
             continue
-        position += _tensors_in(value)
-        made.append(Parameter(name, _kind(value), about=str(declared.type)))
+        position += _count_tensors(value)
+        made.append(Parameter(name, _kind_name(value), about=str(declared.type)))
     return made
 
 
@@ -250,16 +250,16 @@ def _has_choices(kind: types.Type) -> bool:
     return isinstance(kind, types.UnionType | types.OptionalType)
 
 
-def _kind(value: object) -> str:
+def _kind_name(value: object) -> str:
     kinds = {bool: "bool", int: "int", float: "float", str: "string", list: "list", dict: "dict"}
     return kinds.get(type(value), "tuple" if isinstance(value, tuple) else "value")
 
 
-def _tensors_in(value: object) -> int:
+def _count_tensors(value: object) -> int:
     if isinstance(value, Tensor):
         return 1
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return sum(map(_tensors_in, items))
+    return sum(map(_count_tensors, items))
 
 
 def _merge_parameters(before: list[Parameter], now: list[Parameter]) -> list[Parameter]:

@@ -25,7 +25,7 @@ _LANGUAGE = ("#include <rushlight/deployed_language.h>", "#include <rushlight/de
 
 def write_source(model: Model, header: str, embedded: bool) -> tuple[str, bytes]:
     """Return the source text of a model with that C header; it includes the identity that the weights must have."""
-    body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_methods(model)])
+    body = "\n\n".join([*model.functions, *model.forms, _set_first_state(model), *_method_tables(model)])
     identity = model.identity(body)
     shown = "".join(f"\\x{byte:02x}" for byte in identity)
     numbers = [
@@ -91,7 +91,7 @@ def _set_first_state(model: Model) -> str:
     return "\n".join(["bool set_first_state(model_handle& self) {", "  (void)self;", *lines, "  return true;", "}"])
 
 
-def _methods(model: Model) -> Iterator[str]:
+def _method_tables(model: Model) -> Iterator[str]:
     for method in model.methods:
         for what, parameters in (("inputs", method.inputs), ("outputs", method.outputs)):
             rows = ",\n".join(f"    {_parameter_initializer(each)}" for each in parameters) or "    {}"

@@ -70,14 +70,14 @@ class StructuredForm:
         for source_, value in self.translation.guards.items():
             if values.first <= source_.argument < len(names) or self._is_state(source_):
                 if not isinstance(value, ScriptObject):
-                    values.check_value(self._reader(source_), value)
+                    values.check_value(self._make_reader(source_), value)
         self._check_given(values)
         results = self._call(values, number)
         body = "\n".join(f"  {line}" for line in values.lines)
         model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
         return results
 
-    def _reader(self, source: Source) -> Reader:
+    def _make_reader(self, source: Source) -> Reader:
         read: Reader = Argument(source.argument)
         if not source.path:
             return read
@@ -159,7 +159,7 @@ class StructuredForm:
         lines += ["if (!kept) return self.no_more();", f"int64_t cells[{inputs + outputs + 1}] = {{}};"]
         backs: list[str] = []
         for position, (source, kind) in enumerate(zip(self.translation.sources, self.kinds, strict=True)):
-            lines += self._cell(values, position, source, kind, backs)
+            lines += self._fill_cell(values, position, source, kind, backs)
         for position, operand in enumerate(program.outputs, inputs):
             if isinstance(operand.kind, TensorOf):
                 lines.append(f"void* const room_{position} = self.take({operand.kind.nbytes}L);")
@@ -177,12 +177,12 @@ class StructuredForm:
         ]
         for position, operand in enumerate(program.outputs):
             lines.append(f"const value found_{position} = {self._result_expression(values, inputs + position, operand.kind)};")
-        return self._results(values)
+        return self._write_results(values)
 
-    def _cell(self, values: Values, position: int, source: Source | Fixed, kind, backs: list[str]) -> list[str]:
+    def _fill_cell(self, values: Values, position: int, source: Source | Fixed, kind, backs: list[str]) -> list[str]:
         if position in self.constants:
             return [f"cells[{position}] = (int64_t)(intptr_t)kept[{position}];"]
-        reader = self._reader(source)
+        reader = self._make_reader(source)
         pointer, name = values.pointer(reader), c_string(values.text(reader))
         if isinstance(kind, TensorOf):
             found = self._check_tensor(values, pointer, name, kind)
@@ -217,32 +217,32 @@ class StructuredForm:
             kind, f"of_real(real_of(cells[{position}]))"
         )
 
-    def _results(self, values: Values) -> list[Parameter]:
+    def _write_results(self, values: Values) -> list[Parameter]:
         structure = self.translation.structure
         count = len(structure) - len(self.changing)
         names, parts = _flatten_results(structure[:count])
         found = []
         for number, (name, part) in enumerate(zip(names, parts, strict=True)):
             result = values.temporary("result")
-            values.lines.append(f"const value {result} = {self._built(values, part)};")
+            values.lines.append(f"const value {result} = {self._build_result(values, part)};")
             values.lines.append(f"if ({result}.kind == RL_CONSTANT(LIST) && !{result}.as.list.items) return self.no_more();")
             values.lines.append(
                 f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;"
             )
-            found.append(self._parameter(name, part))
+            found.append(self._describe_parameter(name, part))
         kept = []
         for source, part in zip(self.changing, structure[count:], strict=True):
             name = values.temporary("next")
-            values.lines.append(f"const value {name} = {self._built(values, part)};")
+            values.lines.append(f"const value {name} = {self._build_result(values, part)};")
             kept.append(f"if (!self.states[{values.states.number(source.path)}].keep({name})) return self.no_more();")
         values.lines += [*kept, "return ok;"]
         return found
 
-    def _built(self, values: Values, part: object) -> str:
+    def _build_result(self, values: Values, part: object) -> str:
         if isinstance(part, int):
             return f"found_{part}"
         if isinstance(part, Named | tuple):
-            items = [self._built(values, each) for each in (part.parts if isinstance(part, Named) else part)]
+            items = [self._build_result(values, each) for each in (part.parts if isinstance(part, Named) else part)]
             name = values.temporary("items")
             values.lines.append(f"value* const {name} = (value*)self.take({max(len(items), 1)} * (long)sizeof(value));")
             values.lines.append(f"if (!{name}) return self.no_more();")
@@ -259,7 +259,7 @@ class StructuredForm:
         if isinstance(part, Given):
             name = values.temporary("copied")
             values.lines.append(f"value {name};")
-            source = f"*{values.pointer(self._reader(part.source))}"
+            source = f"*{values.pointer(self._make_reader(part.source))}"
             values.lines.append(f"if (!copy_value({name}, {source}, self.run_memory())) return self.no_more();")
             return name
         if isinstance(part, Optional):
@@ -268,7 +268,7 @@ class StructuredForm:
             return values.constant_tensor(part.value)
         return constant_text(part.value)
 
-    def _parameter(self, name: str, part: object) -> Parameter:
+    def _describe_parameter(self, name: str, part: object) -> Parameter:
         kind = None
         if isinstance(part, int):
             kind = self.translation.program.outputs[part].kind

@@ -42,7 +42,7 @@ def target_named(name: str) -> Target:
     if name not in TARGETS:
         raise ValueError(f"there is no target {name!r}; there are {', '.join(TARGETS)}")
     if name in (WASM, WASM_THREADS):
-        return _wasm(name)
+        return _wasm_target(name)
     machine = platform.machine()
     if name == "native":
         return _native_target(name, ("-march=native",))
@@ -60,7 +60,7 @@ def _native_target(name: str, march: tuple[str, ...]) -> Target:
     """Return the target for this machine, with its own compiler, or with Zig if there is none."""
     compiler = toolchain.compiler()
     if toolchain.is_zig(compiler):
-        return _zig(name, compiler[:-1], f"{platform.machine().replace('AMD64', 'x86_64')}-linux-gnu", march)
+        return _zig_target(name, compiler[:-1], f"{platform.machine().replace('AMD64', 'x86_64')}-linux-gnu", march)
     if not toolchain.has_openmp(compiler):
         return Target(name, compiler, (*march, "-pthread", "-Wno-psabi"), ("-pthread", "-lm"))
     return Target(name, compiler, (*march, "-fopenmp", "-Wno-psabi"), (*link_flags(), "-lm"))
@@ -76,10 +76,10 @@ def _cross_target(name: str, cross: str, triple: str, march: tuple[str, ...]) ->
         raise CompilerMissing(
             f"no compiler here builds for {name}. Install {cross}, or Zig's: pip install 'rushlight[compiler]'"
         )
-    return _zig(name, zig, triple, march)
+    return _zig_target(name, zig, triple, march)
 
 
-def _zig(name: str, zig: Command, triple: str, march: tuple[str, ...]) -> Target:
+def _zig_target(name: str, zig: Command, triple: str, march: tuple[str, ...]) -> Target:
     cpu = (_zig_cpu(flag) for flag in march if flag != "-march=armv8-a")
     flags = (*cpu, *toolchain.ZIG_FLAGS, "-pthread")
     return Target(name, (*zig, "c++", "-target", triple), flags, (*toolchain.ZIG_LINK_FLAGS, "-s", "-lm"))
@@ -89,7 +89,7 @@ def _zig_cpu(march: str) -> str:
     return march.replace("-march=", "-mcpu=").replace("x86-64-", "x86_64_")
 
 
-def _wasm(name: str) -> Target:
+def _wasm_target(name: str) -> Target:
     zig = zig_command()
     if zig is None:
         raise CompilerMissing("WebAssembly is built by Zig's compiler: pip install 'rushlight[compiler]'")

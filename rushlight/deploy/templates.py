@@ -248,7 +248,7 @@ def _signature(method: Method) -> str:
     return f"{method.name}({', '.join(map(str, method.inputs))}) -> {outputs}"
 
 
-def _ranges(method: Method) -> list[str]:
+def _range_lines(method: Method) -> list[str]:
     bounds = dict.fromkeys(each for parameter in method.inputs for each in parameter.bounds)
     return [f"    {name}: from {least}" + ("" if most is None else f" to {most}") for name, least, most in bounds]
 
@@ -256,7 +256,7 @@ def _ranges(method: Method) -> list[str]:
 def readme(model: Model, embed: bool, digest: str, nbytes: int) -> str:
     """Return the README: what the model is, how to build it, and its checksum."""
     name = model.name
-    methods = "\n".join("\n".join([f"    {_signature(method)}", *_ranges(method)]) for method in model.methods)
+    methods = "\n".join("\n".join([f"    {_signature(method)}", *_range_lines(method)]) for method in model.methods)
     states = "\n".join(f"- `{each}`" for each, _ in model.states)
     state = f"\nIt keeps a state from run to run, until `{name}_reset`:\n\n{states}\n" if model.states else ""
     upper, sources = name.upper(), f"{name}.cpp{f' {name}_weights.S' if embed else ''}"

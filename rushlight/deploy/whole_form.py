@@ -93,7 +93,7 @@ class WholeForm:
                 values.check_value(reader, expected)
         for reader, kind in form.kinds:
             if isinstance(kind, tuple):
-                values.check_kind(reader, {list: "LIST", dict: "DICT"}.get(kind[0], "TUPLE"), self._length(kind))
+                values.check_kind(reader, {list: "LIST", dict: "DICT"}.get(kind[0], "TUPLE"), self._count_items(kind))
         leaves = self._readers_of_leaves()
         given = [values.pointer(leaves[index]) for index in form.inputs.distinct]
         called = [values.text(leaves[index]) for index in form.inputs.distinct]
@@ -137,7 +137,7 @@ class WholeForm:
         raise NotExportable("the code writes to a tensor that is no attribute of a module")
 
     @staticmethod
-    def _length(kind: tuple) -> int:
+    def _count_items(kind: tuple) -> int:
         return 2 * len(kind[1]) if isinstance(kind[1], tuple) else kind[1]
 
     # Arguments
@@ -208,7 +208,7 @@ class WholeForm:
             result = values.temporary("result")
             lines.append(f"const value {result} = {values.template(self._replace_changed_containers(template), output)};")
             lines.append(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
-            found.append(self._parameter(name, template, graph, size_names))
+            found.append(self._describe_parameter(name, template, graph, size_names))
         self._store_attributes(values, output)
         lines.append("return ok;")
         return found
@@ -238,7 +238,9 @@ class WholeForm:
             return results[0].items, names
         return list(results), ["result"] if len(results) == 1 else [f"result_{number}" for number in range(len(results))]
 
-    def _parameter(self, name: str, template: Template, graph: GraphForm | PartsForm, size_names: dict[str, str]) -> Parameter:
+    def _describe_parameter(
+        self, name: str, template: Template, graph: GraphForm | PartsForm, size_names: dict[str, str]
+    ) -> Parameter:
         if isinstance(template, Output):
             found = graph.tensor_at(template.place)
             if found is None:

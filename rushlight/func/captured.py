@@ -43,7 +43,7 @@ def gradients(function: Callable, *inputs: Tensor) -> tuple[Tensor, ...]:
     return *found, value, *more
 
 
-def pulled_back(count: int) -> Callable:
+def vjp_run(count: int) -> Callable:
     """Return the `run` of a function that `vjp` returned, for cotangents of the first `count` outputs, which follow its
     inputs."""
 
@@ -55,7 +55,7 @@ def pulled_back(count: int) -> Callable:
     return run
 
 
-def pushed_forward(count: int, outputs: int) -> Callable:
+def jvp_run(count: int, outputs: int) -> Callable:
     """Return the `run` of a `jvp` for `count` inputs, which are followed by their tangents: outputs, their derivatives, other
     results."""
 

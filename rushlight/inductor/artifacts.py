@@ -135,7 +135,7 @@ def _read_entries(header: dict, data: bytes, start: int) -> list[tuple[str, byte
     if end - start > cache.size_limit():
         raise ArtifactError(f"they are larger than the cache may be ({cache.size_limit()} bytes, RUSHLIGHT_CACHE_LIMIT)")
     for entry in entries:
-        key, sizes, expected = _fields(entry)
+        key, sizes, expected = _check_entry(entry)
         if sum(sizes) > end - start:
             raise ArtifactError("an entry is longer than the bytes")
         content, text = data[start : start + sizes[0]], data[start + sizes[0] : start + sum(sizes)]
@@ -146,7 +146,7 @@ def _read_entries(header: dict, data: bytes, start: int) -> list[tuple[str, byte
     return found
 
 
-def _fields(entry: object) -> tuple[str, tuple[int, int], str]:
+def _check_entry(entry: object) -> tuple[str, tuple[int, int], str]:
     if isinstance(entry, dict):
         key, sizes, expected = entry.get("key"), (entry.get("library"), entry.get("text")), entry.get("hash")
         sound = all(type(size) is int and 0 <= size for size in sizes)

@@ -155,15 +155,15 @@ def _make_trial(
     view = OutputView(alone.name, alone.layout.size, alone.layout.stride, 0)
     lowered = LoweredGraph([*inputs, *constants, alone], inputs, constants, [view])
     program = ProgramWriter(lowered, threads).write()
-    values = {buffer.target: _zeros(buffer.layout) for buffer in constants}
+    values = {buffer.target: _zeros_like(buffer.layout) for buffer in constants}
     graph = CompiledGraph(
         plan_of(lowered, program), build(program.source), values, lambda *tensors: (), lambda: (lowered, program)
     )
-    tensors = [_zeros(buffer.layout) for buffer in inputs]
+    tensors = [_zeros_like(buffer.layout) for buffer in inputs]
     return lambda: graph(*tensors)
 
 
-def _zeros(layout: FixedLayout) -> Tensor:
+def _zeros_like(layout: FixedLayout) -> Tensor:
     length = 1 + sum((size - 1) * stride for size, stride in zip(layout.size, layout.stride, strict=True))
     storage = allocate(length * layout.dtype.itemsize)
     ctypes.memset(storage.data_ptr, 0, length * layout.dtype.itemsize)

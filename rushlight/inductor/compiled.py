@@ -133,7 +133,7 @@ class CompiledGraph:
         pointers.append(arena.data_ptr)
         if self._run(pointers, {}):
             return self.reference(*tensors)
-        return tuple(self._output(view, made, tensors) for view in self.plan.views)
+        return tuple(self._make_output(view, made, tensors) for view in self.plan.views)
 
     def _run(self, pointers: list[int], sizes: dict[Var, int]) -> int:
         """Run the program; a nonzero result means failure."""
@@ -224,18 +224,18 @@ class CompiledGraph:
     def _pointers_of_constants(self, made: list[StorageImpl]) -> list[int]:
         return [*(tensor._impl.data_ptr for tensor in self.constants), *(storage.data_ptr for storage in made)]
 
-    def _output(self, view, made: dict[str, StorageImpl], tensors: tuple[Tensor, ...]) -> object:
+    def _make_output(self, view, made: dict[str, StorageImpl], tensors: tuple[Tensor, ...]) -> object:
         if not view.buffer:
             return view.value
         storage = made.get(view.buffer)
         if storage is None:
-            return self._alias(view, tensors)
+            return self._make_alias(view, tensors)
         kind = self.plan.dtypes[view.buffer]
         impl = TensorImpl(storage, view.size, view.stride, view.offset, kind, CPU, CPU_KEYS)
         impl.inference = state.inference
         return wrap(impl)
 
-    def _alias(self, view, tensors: tuple[Tensor, ...]) -> Tensor:
+    def _make_alias(self, view, tensors: tuple[Tensor, ...]) -> Tensor:
         """Return an output that is a view of an input or of a constant."""
         source = self.by_name.get(view.buffer)
         if source is None:

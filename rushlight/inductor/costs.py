@@ -92,7 +92,7 @@ def turned(rows: Size, columns: Size, depth: Size) -> bool:
     """
     if not (isinstance(rows, int) and isinstance(columns, int) and isinstance(depth, int)) or depth > MAX_TRANSPOSED_DEPTH:
         return False
-    idle = 2 * (_whole_panels(rows) - rows) * columns * depth
+    idle = 2 * (_round_up_to_panels(rows) - rows) * columns * depth
     turned = core().turned
     return 2 * (4 * rows * (depth + columns) / turned + idle / core().flops) < 4 * columns * depth / turned
 
@@ -112,21 +112,21 @@ def direct_convolution(rows: int, width: int, taps: int, channels: int, outputs:
     its vector lanes go along the input channels."""
     thin = outputs <= THIN_OUTPUTS and channels % (core().panel // 2) == 0 and taps * channels <= THIN_DEPTH
     pixels = rows * (width if thin else -(-width // core().strip) * core().strip)
-    work = 2 * pixels * taps * channels * (2 * outputs if thin else _whole_panels(outputs))
-    return max(work / core().flops, _reading(4 * taps * channels * outputs))
+    work = 2 * pixels * taps * channels * (2 * outputs if thin else _round_up_to_panels(outputs))
+    return max(work / core().flops, _time_to_read(4 * taps * channels * outputs))
 
 
 def winograd(blocks: int, channels: int, outputs: int) -> float:
     """Estimate Winograd's F(4 x 4, 3 x 3): 36 products with a row per block, plus the transforms of blocks and weights."""
-    work = 36 * 2 * blocks * channels * _whole_panels(outputs)
+    work = 36 * 2 * blocks * channels * _round_up_to_panels(outputs)
     moved, weights = 36 * 4 * 2 * blocks * (channels + outputs), 36 * 4 * channels * outputs
-    return max(work / core().flops, _reading(weights)) + moved / core().cached
+    return max(work / core().flops, _time_to_read(weights)) + moved / core().cached
 
 
 def winograd_packing(channels: int, outputs: int) -> float:
     """Estimate the additional time to transform weights for Winograd's algorithm, compared to packing them for a direct
     convolution."""
-    return 36 * 4 * channels * _whole_panels(outputs) / core().transformed
+    return 36 * 4 * channels * _round_up_to_panels(outputs) / core().transformed
 
 
 def winograd_weight(images: int, height: int, width: int, channels: int, outputs: int) -> bool:
@@ -145,7 +145,7 @@ def reordering(elements: int) -> float:
     return 2 * 4 * elements / core().transposed
 
 
-def _reading(weights: int) -> float:
+def _time_to_read(weights: int) -> float:
     return weights / (core().near if weights <= core().nearby else core().streamed)
 
 
@@ -154,9 +154,9 @@ def interleaves(outputs: int, positions: int) -> bool:
 
     Alone, each place fills its panels badly. Interleaved they share panels, but the result must be reordered.
     """
-    return 2 * _whole_panels(outputs * positions) < positions * _whole_panels(outputs)
+    return 2 * _round_up_to_panels(outputs * positions) < positions * _round_up_to_panels(outputs)
 
 
-def _whole_panels(columns: int) -> int:
+def _round_up_to_panels(columns: int) -> int:
     panel = core().panel
     return -(-columns // panel) * panel

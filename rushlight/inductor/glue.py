@@ -84,11 +84,11 @@ class _Writer:
         for node in self.module.graph.nodes:
             if node.op in ("placeholder", "get_attr"):
                 continue
-            lines.append(f"    {self._statement(node)}")
+            lines.append(f"    {self._write_statement(node)}")
             nodes[len(lines)] = node
         return "\n".join(lines) + "\n", nodes
 
-    def _statement(self, node: Node) -> str:
+    def _write_statement(self, node: Node) -> str:
         if node.op == "output":
             return f"return {self._text(tuple(node.args[0]))}"
         dead = [used.name for used in self._released.get(node, ()) if used.op != "get_attr"]

@@ -95,14 +95,14 @@ class GraphLowering:
             if node in inner:
                 continue
             if node.op == "output":
-                outputs = self._outputs(node.args[0])
+                outputs = self._lower_outputs(node.args[0])
                 continue
             if is_write_back(node):
                 writes.append(node)
                 continue
             self.boxes[node] = self._lower_partial(node, partial[node]) if node in partial else self._lower(node)
             if isinstance(node.meta["val"], Tensor):
-                self._root.setdefault(_storage(node), node)
+                self._root.setdefault(_storage_of(node), node)
                 _check_sizes(node, self.boxes[node])
         backs = self._write_backs(writes)
         buffers = self.builder.buffers
@@ -122,9 +122,10 @@ class GraphLowering:
         if isinstance(node.meta["val"], SymInt | int):
             return _resolve_size(node.meta["val"])
         if node.op == "placeholder":
-            return self._external(InputBuffer(node.name, _layout(node.meta["val"])), node.meta["val"])
+            return self._add_external(InputBuffer(node.name, _layout_of(node.meta["val"])), node.meta["val"])
         if node.op == "get_attr":
-            return self._external(ConstantBuffer(node.name, _layout(node.meta["val"]), target=node.target), node.meta["val"])
+            constant = ConstantBuffer(node.name, _layout_of(node.meta["val"]), target=node.target)
+            return self._add_external(constant, node.meta["val"])
         if node.target is operator.getitem:
             return self.boxes[node.args[0]][node.args[1]]
         rule = (COMPLEX if takes_complex_numbers(node) else LOWERINGS).get(node.target)
@@ -158,7 +159,7 @@ class GraphLowering:
             return result
         return self.builder.pointwise(result.size, value.dtype, result.value)
 
-    def _external(self, buffer: Buffer, value: Tensor) -> TensorBox:
+    def _add_external(self, buffer: Buffer, value: Tensor) -> TensorBox:
         self.builder.add(buffer)
         self._owners[buffer.name] = value._impl.storage
         if value.dtype.is_complex:
@@ -173,15 +174,15 @@ class GraphLowering:
                 if isinstance(box, TensorBox) and not box.is_realized and _reads_memory(box):
                     self.builder.realize(box)
 
-    def _outputs(self, values: tuple) -> list[OutputView]:
+    def _lower_outputs(self, values: tuple) -> list[OutputView]:
         """Return the outputs. Outputs that share memory in eager share it here, with eager's strides."""
         nodes = dict.fromkeys(value for value in values if isinstance(value, Node) and not _is_number(value))
-        viewers = Counter(_storage(node) for node in nodes)
-        made = {node: self._output(node, viewers[_storage(node)] > 1) for node in nodes}
+        viewers = Counter(_storage_of(node) for node in nodes)
+        made = {node: self._lower_output(node, viewers[_storage_of(node)] > 1) for node in nodes}
         made |= {node: OutputView("", (), (), 0, as_size(node.meta["val"])) for node in values if _is_number(node)}
         return [made[value] if isinstance(value, Node) else OutputView("", (), (), 0, value) for value in values]
 
-    def _output(self, node: Node, shared: bool) -> OutputView:
+    def _lower_output(self, node: Node, shared: bool) -> OutputView:
         box, fake = self.boxes[node], node.meta["val"]
         size, stride = as_sizes(box.size), as_sizes(fake.stride())
         self.builder.origin, self.builder.lines = node.name, source_line(node)
@@ -190,7 +191,7 @@ class GraphLowering:
             return OutputView(name, size, stride, 0, is_whole=True)
         if not fake.numel():
             return OutputView(self.builder.copy(box).storage.buffer.name, size, stride, 0)
-        root = self._root[_storage(node)]
+        root = self._root[_storage_of(node)]
         same_elements = root.meta["val"].dtype is fake.dtype  # a complex tensor may be viewed as pairs of reals
         if root.op == "call_function" and same_elements and (shared or not _is_dense(fake)):
             whole, base = self._in_layout(root), root.meta["val"]
@@ -218,7 +219,7 @@ class GraphLowering:
         is_own = found is not None and self._has_dtype(found.buffer, box.dtype) and not self.builder.is_folded(found.buffer)
         if is_own and same_strides(size, found.strides, stride):
             # A template's results may share one buffer, but outputs that do not share memory in eager must not here.
-            if self._owners.setdefault(found.buffer, _storage(node)) is _storage(node):
+            if self._owners.setdefault(found.buffer, _storage_of(node)) is _storage_of(node):
                 return found
         return self._copy_with(box, stride)
 
@@ -244,13 +245,13 @@ class GraphLowering:
     def _write_backs(self, nodes: list[Node]) -> list[WriteBack]:
         """Return the values to write back to inputs, each in a buffer with its input's layout."""
         made: list[WriteBack] = []
-        viewers = Counter(_storage(node) for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")
+        viewers = Counter(_storage_of(node) for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")
                           and isinstance(node.meta["val"], Tensor))  # fmt: skip
         for node in nodes:
             target, source = node.args[:2]
             self.builder.origin, self.builder.lines = node.name, source_line(node)
             buffer = self._in_layout_of(source, target, {write.buffer for write in made})
-            made.append(WriteBack(self.boxes[target].storage.buffer.name, buffer, viewers[_storage(target)] == 1))
+            made.append(WriteBack(self.boxes[target].storage.buffer.name, buffer, viewers[_storage_of(target)] == 1))
         return made
 
     def _in_layout_of(self, source: Node, target: Node, taken: set[str]) -> str:
@@ -274,7 +275,7 @@ def _storages(value: object) -> list[StorageBox]:
     return [value.storage] if isinstance(value, TensorBox) else []
 
 
-def _storage(node: Node) -> StorageImpl:
+def _storage_of(node: Node) -> StorageImpl:
     return node.meta["val"]._impl.storage
 
 
@@ -362,7 +363,7 @@ def _reads_memory(box: TensorBox) -> bool:
     return any(isinstance(node, Load) for node in walk(box.storage.data.body))
 
 
-def _layout(value: Tensor) -> FixedLayout:
+def _layout_of(value: Tensor) -> FixedLayout:
     return FixedLayout(value.dtype, as_sizes(value.shape), as_sizes(value.stride()))
 
 

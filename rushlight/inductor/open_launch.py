@@ -48,7 +48,7 @@ class OpenSizes:
         sources = [source for source in symbols.sources if not _is_known(symbols.inputs[source.position])]
         variables = [*(source.variable for source in sources), *symbols.definitions]
         self._numbers = {variable: number for number, variable in enumerate(variables)}
-        self.inputs = tuple(map(_native_input, symbols.inputs))
+        self.inputs = tuple(map(_input_arguments, symbols.inputs))
         self.symbols = (
             tuple((source.kind, source.position, source.dim) for source in sources),
             tuple(map(self.code, symbols.definitions.values())),
@@ -102,7 +102,7 @@ def _is_known(given: TensorInput | Size) -> bool:
     return len(given.stepped) == len(given.size) and all(isinstance(number, int) for number in (*given.size, *given.stride))
 
 
-def _native_input(given: TensorInput | Size) -> tuple | None:
+def _input_arguments(given: TensorInput | Size) -> tuple | None:
     if not isinstance(given, TensorInput):
         return None
     return (given.dtype, given.size, given.stride) if _is_known(given) else (given.dtype, len(given.size))

@@ -48,14 +48,14 @@ class Scatter(Loop):
         parameters, unpack, fields = Loop.text_parts(self)
         lines = []
         for position in self.positions:
-            lines += [f"def {position.variable}({parameters}):  # {position}", *_body(unpack, position.value)]
+            lines += [f"def {position.variable}({parameters}):  # {position}", *_body_lines(unpack, position.value)]
         base_parameters, base_unpack, _ = self.base.text_parts()
-        lines += [f"def base({base_parameters}):", *_body(base_unpack, self.base.body)]
+        lines += [f"def base({base_parameters}):", *_body_lines(base_unpack, self.base.body)]
         fields += [f"place={self.place}", f"mode={self.mode}", f"apart=[{', '.join(map(str, self.apart))}]"]
         return parameters, unpack, [*fields, "\n".join(lines)]
 
 
-def _body(unpack: str, value: Value) -> list[str]:
+def _body_lines(unpack: str, value: Value) -> list[str]:
     return [f"  {line}" for line in (unpack, *value_text(value).splitlines())]
 
 

@@ -41,11 +41,11 @@ def partial_writes(nodes: Iterable[Node]) -> dict[Node, PartialWrite]:
             writes.append(node)
         elif not writes:  # after the first write, only views of the new values may follow
             calculated.add(node)
-    found = (_partial_write(*node.args[:2], calculated) for node in writes)
+    found = (_find_partial_write(*node.args[:2], calculated) for node in writes)
     return {write.scatters[0]: write for write in found if write is not None}
 
 
-def _partial_write(root: Node, value: Node, calculated: set[Node]) -> PartialWrite | None:
+def _find_partial_write(root: Node, value: Node, calculated: set[Node]) -> PartialWrite | None:
     scatters, views = [], {root}
     while value.target in VIEWS and value.args[0] in views and (not scatters or len(value.users) == 1):
         scatters.append(value)

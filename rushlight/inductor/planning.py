@@ -26,11 +26,11 @@ def plan_of(lowered: LoweredGraph, program: Program) -> Plan:
     return Plan(
         inputs=tuple(map(_describe_buffer, lowered.inputs)),
         constants=tuple(map(_describe_buffer, program.constants)),
-        folded=tuple(map(_bytes_of, program.folded)),
+        folded=tuple(map(_buffer_bytes, program.folded)),
         packed=tuple(operand.nbytes for operand in program.packed),
         passing_bytes=program.passing_bytes,
         panel_bytes=program.panel_bytes,
-        outputs={name: _bytes_of(buffers[name]) for name in program.outputs},
+        outputs={name: _buffer_bytes(buffers[name]) for name in program.outputs},
         dtypes={view.buffer: buffers[view.buffer].layout.dtype for view in lowered.outputs if view.buffer},
         views=tuple(lowered.outputs),
         written=tuple(names.index(write.target) for write in lowered.writes),
@@ -43,7 +43,7 @@ def _describe_buffer(buffer: Buffer) -> Given:
     return Given(buffer.name, tuple(layout.size), tuple(layout.stride), layout.dtype, getattr(buffer, "target", ""))
 
 
-def _bytes_of(buffer: Buffer) -> Size:
+def _buffer_bytes(buffer: Buffer) -> Size:
     return as_size(buffer.layout.numel * buffer.layout.dtype.itemsize)
 
 

@@ -26,19 +26,19 @@ def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
     for number, condition in enumerate(reporter.conditions):
         lines += [f"if not ({condition}):", f"    raise outside({number}, {values})"]
     for position, given in enumerate(inputs):
-        lines += [f"if {_mismatch(position, given)}:", f"    raise wrong(inputs, {position}, {values})"]
+        lines += [f"if {_mismatch_test(position, given)}:", f"    raise wrong(inputs, {position}, {values})"]
         if isinstance(given, TensorInput):
             lines += [f"if needed(i{position}) > i{position}.storage.nbytes:", f"    raise short(inputs, {position})"]
     lines.append(f"return {values}")
     names = {"count": reporter.count, "wrong": reporter.wrong, "outside": reporter.outside, "short": reporter.short}
     names |= {"needed": bytes_needed, "has_no_data": has_no_data}
     names |= {f"d{position}": given.dtype for position, given in enumerate(inputs) if isinstance(given, TensorInput)}
-    return _function("bind", "inputs", lines, names)
+    return _make_python_function("bind", "inputs", lines, names)
 
 
 def make_function(symbols: SizeSymbols, result: object) -> Callable[..., tuple]:
     """Return a function of the symbols' values that returns `result`, nested tuples of sizes and other constants."""
-    return _function("sizes", ", ".join(symbols.names), [f"return {numbers_text(result)}"], {})
+    return _make_python_function("sizes", ", ".join(symbols.names), [f"return {numbers_text(result)}"], {})
 
 
 def numbers_text(value: object) -> str:
@@ -48,7 +48,7 @@ def numbers_text(value: object) -> str:
     return to_python(value) if isinstance(value, Expr) else str(value)
 
 
-def _function(name: str, parameters: str, lines: list[str], names: dict[str, object]) -> Callable:
+def _make_python_function(name: str, parameters: str, lines: list[str], names: dict[str, object]) -> Callable:
     body = "\n".join(f"    {line}" for line in lines)
     exec(compile(f"def {name}({parameters}):\n{body}\n", f"<{name} of a graph with symbolic sizes>", "exec"), names)
     return names[name]
@@ -64,7 +64,7 @@ def _check_kind(position: int, given: object) -> list[str]:
     return [f"if {test}:", f"    raise wrong(inputs, {position}, ())"]
 
 
-def _mismatch(position: int, given: object) -> str:
+def _mismatch_test(position: int, given: object) -> str:
     if not isinstance(given, TensorInput):
         return f"a{position} != {given}"
     strides, wanted = f"i{position}.strides", given.stride

@@ -71,12 +71,12 @@ def fuse_attention(lowered: LoweredGraph) -> LoweredGraph:
         if not _has_many_scores(buffer.parameters["rows_each"], keys, lowered.symbols.hints):
             return buffer
         if kind == "attention":
-            return (_with_calculated_mask(buffer, named) if "mask" in buffer.operands else None) or buffer
+            return (_inline_mask(buffer, named) if "mask" in buffer.operands else None) or buffer
         found = _match_attention(buffer, named)
         if found is None or wanted & found.inner:
             return buffer
         others = set().union(*(readers[name] for name in found.inner)) - found.inner
-        return (_template(found, buffer, named) if others == {buffer.name} else None) or buffer
+        return (_attention_template(found, buffer, named) if others == {buffer.name} else None) or buffer
 
     return replace(lowered, buffers=list(map(fused, lowered.buffers)))
 
@@ -156,8 +156,8 @@ def _match_attention(product: TemplateBuffer, named: dict[str, Buffer]) -> Spell
         if modified is None:
             return None
         inner |= {empty, modified}
-    scores = _scores_of(at, modified)
-    if scores is None or not _fits(scores, product):
+    scores = _find_scores(at, modified)
+    if scores is None or not _is_supported_size(scores, product):
         return None
     return Spelled(scores, named[modified], inner | {scores.name}, empty is None)
 
@@ -173,7 +173,7 @@ def _source_of_filled(at: _Rows, filled: str, empty: str) -> str | None:
     return source if at.loaded(test.arguments[0], at.element) == source else None
 
 
-def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
+def _find_scores(at: _Rows, modified: str) -> TemplateBuffer | None:
     """Return the batched product whose results the scores are made from elementwise; the first one, if there are several."""
     buffer = at.named[modified]
     if isinstance(buffer, TemplateBuffer):
@@ -192,19 +192,19 @@ def _scores_of(at: _Rows, modified: str) -> TemplateBuffer | None:
     return None
 
 
-def _fits(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
+def _is_supported_size(scores: TemplateBuffer, product: TemplateBuffer) -> bool:
     """Return whether the kernel supports products of these sizes."""
     given, wanted = scores.parameters, product.parameters
     same = all(given[name] == wanted[name] for name in ("batch", "rows_each")) and scores.columns == wanted["depth"]
     return same and given["depth"] == product.columns <= MAX_DEPTH and product.layout.dtype is scores.layout.dtype is float32
 
 
-def _template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
+def _attention_template(found: Spelled, product: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
     """Return the attention template; None if the score's function cannot be vectorized over queries."""
     batch, rows, keys = product.parameters["batch"], product.parameters["rows_each"], product.parameters["depth"]
     sizes = (batch, 1, rows, keys)
     variables = _variables(sizes)
-    score = _score(found, variables, named)
+    score = _score_function(found, variables, named)
     if not _runs_along_queries(score, variables):
         return None
     left, right, values = found.scores.operands["a"], found.scores.operands["b"], product.operands["b"]
@@ -235,7 +235,7 @@ def _runs_along_queries(score: Value, variables: tuple[Var, ...]) -> bool:
     return not any(isinstance(node, Search | RandomWord) for node in walk(score))
 
 
-def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
+def _score_function(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer]) -> Value:
     """Return the score's function in terms of batch, query and key; the raw score is a load from the first product."""
     batch, _, query, key = variables
     element = (batch * query.extent + query) * key.extent + key
@@ -243,10 +243,10 @@ def _score(found: Spelled, variables: tuple[Var, ...], named: dict[str, Buffer])
         return Load(float32, found.scores.name, element)
     loop = found.modified.data
     body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(element, loop.ranges), strict=True)))
-    return _with_small_bodies(body, named)
+    return _inline_small_bodies(body, named)
 
 
-def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
+def _inline_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -> TemplateBuffer | None:
     """Return an attention template that computes its mask; None if the mask is expensive or cannot be vectorized over
     queries."""
     operands = dict(attention.operands)
@@ -259,7 +259,7 @@ def _with_calculated_mask(attention: TemplateBuffer, named: dict[str, Buffer]) -
     variables = _variables(sizes)
     position = sum((variable * stride for variable, stride in zip(variables, mask.strides, strict=True)), as_expr(mask.offset))
     body = substitute(loop.body, dict(zip(loop.variables, unflatten_index(position, loop.ranges), strict=True)))
-    body = _with_small_bodies(body, named)
+    body = _inline_small_bodies(body, named)
     score = Load(float32, UNWRITTEN, as_expr(0))
     changed = _apply_mask(score, body)
     if loop.dtype not in (bool_, float32) or not _runs_along_queries(changed, variables):
@@ -282,16 +282,16 @@ def _apply_mask(score: Value, mask: Value) -> Value:
     return score if _is_number(mask, 0.0) else Call(float32, "add", (score, mask))
 
 
-def _with_small_bodies(value: Value, named: dict[str, Buffer]) -> Value:
+def _inline_small_bodies(value: Value, named: dict[str, Buffer]) -> Value:
     """Replace loads of cheap loops that read no memory by their bodies."""
     if isinstance(value, Load):
-        return _small_body(value, named) or value
+        return _find_small_body(value, named) or value
     if isinstance(value, Call):
-        return replace(value, arguments=tuple(_with_small_bodies(part, named) for part in value.arguments))
+        return replace(value, arguments=tuple(_inline_small_bodies(part, named) for part in value.arguments))
     return value
 
 
-def _small_body(load: Load, named: dict[str, Buffer]) -> Value | None:
+def _find_small_body(load: Load, named: dict[str, Buffer]) -> Value | None:
     buffer = named[load.buffer]
     loop = buffer.data if isinstance(buffer, ComputedBuffer) else None
     if type(loop) is not Pointwise or buffer.reads():

@@ -76,7 +76,7 @@ class StandaloneModule:
         """Run on tensors that match `arguments`. RuntimeError for others, and for an index out of range."""
         run = _Run(self, arguments)
         run()
-        return [_result(result, run.outputs[result.memory]) for result in self.results]
+        return [_make_result(result, run.outputs[result.memory]) for result in self.results]
 
     def benchmark(self, times: int = 10, repeat: int = 10) -> float:
         """Print and return the seconds per call: the median over `repeat` runs of `times` calls."""
@@ -129,5 +129,5 @@ def _check(expected: Sequence[Argument], given: Sequence[Tensor]) -> None:
             )
 
 
-def _result(result: Result, storage: StorageImpl) -> Tensor:
+def _make_result(result: Result, storage: StorageImpl) -> Tensor:
     return wrap(TensorImpl(storage, result.size, result.stride, result.offset, from_name(result.dtype), CPU, CPU_KEYS))

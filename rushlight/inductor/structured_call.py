@@ -70,8 +70,8 @@ class StructuredCall:
         self._observer: Observer | None = None
         self._calls = ExternalCalls(program.calls) if program.calls else None
         self._count = len(self.inputs) + len(self.outputs) + 1
-        self._pack = struct.Struct("<" + "".join(map(_code, self.inputs))).pack_into
-        self._unpack = struct.Struct("<" + "".join(map(_code, self.outputs))).unpack_from
+        self._pack = struct.Struct("<" + "".join(map(_struct_code, self.inputs))).pack_into
+        self._unpack = struct.Struct("<" + "".join(map(_struct_code, self.outputs))).unpack_from
         first = len(self.inputs)
         self._addressed = [(position, kind) for position, kind in enumerate(self.inputs) if not isinstance(kind, Scalar)]
         self._rooms = [(position, kind) for position, kind in enumerate(self.outputs, first) if isinstance(kind, TensorOf)]
@@ -114,7 +114,7 @@ class StructuredCall:
             values = list(values)
             for position, kind in self._addressed:
                 value = values[position]
-                values[position] = value._impl.data_ptr if type(kind) is TensorOf else _list_into_cell(value, kind, kept)
+                values[position] = value._impl.data_ptr if type(kind) is TensorOf else _write_list(value, kind, kept)
         try:
             self._pack(cells, 0, *values)
         except struct.error:  # raised by `pack` if an int does not fit 64 bits
@@ -136,32 +136,32 @@ class StructuredCall:
         if self._converted:
             made = iter(rooms)
             for position, kind in self._converted:
-                found[position] = next(made) if type(kind) is TensorOf else _from_cell(found[position], kind)
+                found[position] = next(made) if type(kind) is TensorOf else _read_cell(found[position], kind)
         return found
 
 
-def _code(kind: Kind) -> str:
+def _struct_code(kind: Kind) -> str:
     """Return the struct code of a cell."""
     return "d" if kind is FLOAT else "q"
 
 
-def _list_into_cell(values: Sequence, kind: ListOf, kept: list) -> int:
+def _write_list(values: Sequence, kind: ListOf, kept: list) -> int:
     """Return the address of a list's length and elements. Their memory is added to `kept`, to keep it alive."""
     element = kind.element
     if isinstance(element, Scalar):
-        return _numbers_into_cell(values, element, kept)
+        return _write_numbers(values, element, kept)
     if isinstance(element, TensorOf):
         rows = [value if value._impl.is_contiguous() else value.contiguous() for value in values]
         kept.append(rows)
         addresses = [row._impl.data_ptr for row in rows]
     else:
-        addresses = [_list_into_cell(value, element, kept) for value in values]
+        addresses = [_write_list(value, element, kept) for value in values]
     held = array.array("q", [len(values), *addresses])
     kept.append(held)
     return held.buffer_info()[0]
 
 
-def _numbers_into_cell(values: Sequence, element: Scalar, kept: list) -> int:
+def _write_numbers(values: Sequence, element: Scalar, kept: list) -> int:
     try:
         if element is BOOL:
             held = array.array("b", _LENGTH.pack(len(values)) + bytes(values))
@@ -175,29 +175,29 @@ def _numbers_into_cell(values: Sequence, element: Scalar, kept: list) -> int:
     return held.buffer_info()[0]
 
 
-def _from_cell(cell: int, kind: Scalar | ListOf) -> object:
+def _read_cell(cell: int, kind: Scalar | ListOf) -> object:
     if isinstance(kind, ListOf):
-        return _list_from(cell, kind) if cell else None
+        return _read_list(cell, kind) if cell else None
     return cell != 0
 
 
-def _list_from(address: int, kind: ListOf) -> list:
+def _read_list(address: int, kind: ListOf) -> list:
     """Read the list at an address and free its memory."""
     try:
         count = ctypes.c_int64.from_address(address).value
         element = kind.element
         if isinstance(element, TensorOf):
-            return _tensors_from(address + 8, count, element)
+            return _read_tensors(address + 8, count, element)
         if isinstance(element, ListOf):
             cells = array.array("q", ctypes.string_at(address + 8, count * 8))
-            return [_list_from(cell, element) for cell in cells]
+            return [_read_list(cell, element) for cell in cells]
         found = array.array(_CODES[element], ctypes.string_at(address + 8, count * (1 if element is BOOL else 8)))
         return list(map(bool, found)) if element is BOOL else found.tolist()
     finally:
         _libc.free(address)
 
 
-def _tensors_from(address: int, count: int, kind: TensorOf) -> list[Tensor]:
+def _read_tensors(address: int, count: int, kind: TensorOf) -> list[Tensor]:
     """Copy consecutive tensors, each to its own memory."""
     strides, nbytes = contiguous_strides(kind.size), kind.nbytes
     made = []

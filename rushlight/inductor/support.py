@@ -32,37 +32,37 @@ def _argument(node: Node, name: str) -> object:
     return node.kwargs.get(name, op._schema.arguments[position].default)
 
 
-def _value(node: Node, name: str) -> Tensor | None:
+def _fake_value(node: Node, name: str) -> Tensor | None:
     argument = _argument(node, name)
     return argument.meta["val"] if isinstance(argument, Node) else None
 
 
-def _small_float_result(node: Node) -> bool:
-    return _first(node).dtype in (float32, bfloat16, float16)
+def _has_small_float_result(node: Node) -> bool:
+    return _first_result(node).dtype in (float32, bfloat16, float16)
 
 
-def _first(node: Node) -> Tensor:
+def _first_result(node: Node) -> Tensor:
     value = node.meta["val"]
     return next(item for item in value if item is not None) if isinstance(value, tuple) else value
 
 
-def _attention(node: Node) -> bool:
-    return _attention_backward(node) and _is_used(node, 0)
+def _supports_attention(node: Node) -> bool:
+    return _supports_attention_backward(node) and _is_used(node, 0)
 
 
-def _attention_backward(node: Node) -> bool:
-    mask = _value(node, "attn_mask")
+def _supports_attention_backward(node: Node) -> bool:
+    mask = _fake_value(node, "attn_mask")
     good_mask = mask is None or mask.dtype in (float32, bool_, bfloat16, float16)
-    query, value = _value(node, "query"), _value(node, "value")
+    query, value = _fake_value(node, "query"), _fake_value(node, "value")
     same_depth = query.size(-1) == value.size(-1) and 0 < query.size(-1) <= 256
-    plain = _small_float_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
+    plain = _has_small_float_result(node) and not _argument(node, "dropout_p") and query.numel() > 0 and value.numel() > 0
     return plain and good_mask and same_depth
 
 
-def _recurrent(node: Node) -> bool:
+def _supports_recurrent(node: Node) -> bool:
     """Return whether a recurrent layer, or its backward, has a nonempty input and a known hidden size."""
     name = "weight1" if node.target is aten("mkldnn_rnn_layer") else "weight2"
-    source, weight = _value(node, "input"), _value(node, name)
+    source, weight = _fake_value(node, "input"), _fake_value(node, name)
     return source.dtype is float32 and isinstance(weight.size(1), int) and 0 not in (source.numel(), weight.numel())
 
 
@@ -70,15 +70,15 @@ def _is_used(node: Node, item: int) -> bool:
     return any(user.args[1] == item for user in node.users if user.target is operator.getitem)
 
 
-def _only_first_used(node: Node) -> bool:
+def _uses_only_first(node: Node) -> bool:
     return all(user.args[1] == 0 for user in node.users if user.target is operator.getitem)
 
 
-def _convolution(node: Node) -> bool:
+def _supports_convolution(node: Node) -> bool:
     """Return whether a convolution is 2-D, or can be rewritten as at most MAX_DEPTH_TAPS 2-D ones, for which sizes must be
     known. Empty tensors are not supported."""
-    source, weight = _value(node, "input"), _value(node, "weight")
-    if not _small_float_result(node) or 0 in (_first(node).numel(), source.numel(), weight.numel()):
+    source, weight = _fake_value(node, "input"), _fake_value(node, "weight")
+    if not _has_small_float_result(node) or 0 in (_first_result(node).numel(), source.numel(), weight.numel()):
         return False
     if source.dim() == 4 and not _argument(node, "transposed"):
         return True
@@ -86,9 +86,9 @@ def _convolution(node: Node) -> bool:
     return known and (source.dim() < 5 or weight.size(2) <= MAX_DEPTH_TAPS)
 
 
-def _convolution_backward(node: Node) -> bool:
-    """Check the conditions of `_convolution` for a convolution's gradients."""
-    grad, source, weight = (_value(node, name) for name in ("grad_output", "input", "weight"))
+def _supports_convolution_backward(node: Node) -> bool:
+    """Check the conditions of `_supports_convolution` for a convolution's gradients."""
+    grad, source, weight = (_fake_value(node, name) for name in ("grad_output", "input", "weight"))
     if grad.dtype not in (float32, bfloat16, float16) or 0 in (grad.numel(), source.numel(), weight.numel()):
         return False
     if source.dim() == 4 and _argument(node, "groups") == 1:
@@ -97,53 +97,56 @@ def _convolution_backward(node: Node) -> bool:
     return known and (source.dim() < 5 or weight.size(2) <= MAX_DEPTH_TAPS)
 
 
-def _float_result(node: Node) -> bool:
-    return _first(node).dtype.is_floating_point
+def _has_float_result(node: Node) -> bool:
+    return _first_result(node).dtype.is_floating_point
 
 
-def _adaptive_pool(node: Node) -> bool:
+def _supports_adaptive_pool(node: Node) -> bool:
     """Return whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
     tensors = [argument.meta["val"] for argument in node.args if isinstance(argument, Node)]
-    sizes = [*_first(node).shape[-2:], *(size for tensor in tensors for size in tensor.shape[-2:])]
-    return _first(node).dtype.is_floating_point and all(isinstance(size, int) and size > 0 for size in sizes)
+    sizes = [*_first_result(node).shape[-2:], *(size for tensor in tensors for size in tensor.shape[-2:])]
+    return _first_result(node).dtype.is_floating_point and all(isinstance(size, int) and size > 0 for size in sizes)
 
 
-def _adaptive_max_pool(node: Node) -> bool:
-    """Check the conditions of `_adaptive_pool`. If indices are used, also require windows small enough to unroll."""
-    if not _adaptive_pool(node):
+def _supports_adaptive_max_pool(node: Node) -> bool:
+    """Check the conditions of `_supports_adaptive_pool`. If indices are used, also require windows small enough to unroll."""
+    if not _supports_adaptive_pool(node):
         return False
-    inputs, outputs = node.args[0].meta["val"].shape[-2:], _first(node).shape[-2:]
-    return _only_first_used(node) or max(map(longest_window, inputs, outputs)) <= MAX_UNROLLED
+    inputs, outputs = node.args[0].meta["val"].shape[-2:], _first_result(node).shape[-2:]
+    return _uses_only_first(node) or max(map(longest_window, inputs, outputs)) <= MAX_UNROLLED
 
 
-def _embedding_backward(node: Node) -> bool:
-    gradient, positions = _value(node, "grad_output"), _value(node, "indices")
+def _supports_embedding_backward(node: Node) -> bool:
+    gradient, positions = _fake_value(node, "grad_output"), _fake_value(node, "indices")
     plain = not _argument(node, "scale_grad_by_freq") and positions.dtype in (int64, int32)
-    return plain and gradient.numel() > 0 and _first(node).numel() > 0
+    return plain and gradient.numel() > 0 and _first_result(node).numel() > 0
 
 
-def _scatter(node: Node) -> bool:
-    kind = _first(node).dtype
-    return _first(node).numel() > 0 and _value(node, "src").dtype is kind and _value(node, "index").dtype in (int64, int32)
+def _supports_scatter(node: Node) -> bool:
+    kind = _first_result(node).dtype
+    has_int_index = _fake_value(node, "index").dtype in (int64, int32)
+    return _first_result(node).numel() > 0 and _fake_value(node, "src").dtype is kind and has_int_index
 
 
-def _scatter_reduce(node: Node) -> bool:
-    kind = _first(node).dtype
-    return _scatter(node) and kind not in (bfloat16, float16) and (kind is not bool_ or _argument(node, "reduce") != "mean")
+def _supports_scatter_reduce(node: Node) -> bool:
+    kind = _first_result(node).dtype
+    if not _supports_scatter(node) or kind in (bfloat16, float16):
+        return False
+    return kind is not bool_ or _argument(node, "reduce") != "mean"
 
 
-def _index_put(node: Node) -> bool:
+def _supports_index_put(node: Node) -> bool:
     """Return whether all indices are integers, or the only index is a mask and the value a number."""
-    if _first(node).numel() == 0 or _value(node, "values").dtype is not _first(node).dtype:
+    if _first_result(node).numel() == 0 or _fake_value(node, "values").dtype is not _first_result(node).dtype:
         return False
     indices = [index.meta["val"] for index in _argument(node, "indices") if index is not None]
     if len(indices) == 1 and indices[0].dtype is bool_:
-        return _value(node, "values").numel() == 1 and indices[0].dim() > 0
+        return _fake_value(node, "values").numel() == 1 and indices[0].dim() > 0
     return bool(indices) and all(index.dtype in (int64, int32) for index in indices)
 
 
 def _supports_searchsorted(node: Node) -> bool:
-    return _value(node, "sorted_sequence").dtype is _value(node, "self").dtype
+    return _fake_value(node, "sorted_sequence").dtype is _fake_value(node, "self").dtype
 
 
 def _has_no_gaps(node: Node) -> bool:
@@ -152,16 +155,16 @@ def _has_no_gaps(node: Node) -> bool:
     return known and is_non_overlapping_and_dense(tuple(size), tuple(stride))
 
 
-def _wide_float_result(node: Node) -> bool:
-    return _first(node).dtype in (float32, float64)
+def _has_wide_float_result(node: Node) -> bool:
+    return _first_result(node).dtype in (float32, float64)
 
 
-def _as_strided(node: Node) -> bool:
+def _supports_as_strided(node: Node) -> bool:
     source = node.args[0].meta["val"]
     return source.is_contiguous() and source.storage_offset() == 0 and source.numel() > 0
 
 
-def _as_strided_scatter(node: Node) -> bool:
+def _supports_as_strided_scatter(node: Node) -> bool:
     """Return whether a view is of a row-major tensor, has known sizes, and provably shows no element twice."""
     source, size, stride = _first_argument(node), _argument(node, "size"), _argument(node, "stride")
     if not all(isinstance(number, int) for number in (*size, *stride, *source.shape)) or 0 in size:
@@ -171,7 +174,7 @@ def _as_strided_scatter(node: Node) -> bool:
         if extent > 1 and step <= reach:
             return False
         reach += step * (extent - 1)
-    return _as_strided(node) and _value(node, "src").dtype is source.dtype
+    return _supports_as_strided(node) and _fake_value(node, "src").dtype is source.dtype
 
 
 def _is_written_natively(node: Node) -> bool:
@@ -179,47 +182,47 @@ def _is_written_natively(node: Node) -> bool:
     return all(user.op == "call_function" and is_supported(user) for user in node.users)
 
 
-def _few_values(node: Node) -> bool:
+def _has_few_values(node: Node) -> bool:
     """Return whether sorting all values is faster than eager's selection of the middle one."""
     count = _first_argument(node).numel()
     return isinstance(count, int) and 0 < count <= MAX_SORTED_VALUES
 
 
-def _non_empty_reduction(node: Node) -> bool:
-    return _value(node, "self").numel() > 0
+def _has_nonempty_reduction(node: Node) -> bool:
+    return _fake_value(node, "self").numel() > 0
 
 
-def _non_empty_source(node: Node) -> bool:
+def _has_nonempty_source(node: Node) -> bool:
     """Return whether the source is nonempty or nothing is read from it."""
-    return 0 in _first(node).shape or _first_argument(node).numel() > 0
+    return 0 in _first_result(node).shape or _first_argument(node).numel() > 0
 
 
-def _integer_indices(node: Node) -> bool:
+def _has_integer_indices(node: Node) -> bool:
     """Return whether all indices are integers; masks make data-dependent sizes."""
     kinds = {index.meta["val"].dtype for index in node.args[1] if index is not None}
-    return _non_empty_source(node) and bool(kinds) and kinds <= {int64, int32}
+    return _has_nonempty_source(node) and bool(kinds) and kinds <= {int64, int32}
 
 
-def _few_tensors(node: Node) -> bool:
+def _has_few_tensors(node: Node) -> bool:
     """Return whether a concatenation has few enough tensors to select among by nested conditions."""
     return len(node.args[0]) <= MAX_CONCATENATED_TENSORS
 
 
-def _divides(node: Node) -> bool:
+def _has_nonzero_divisor(node: Node) -> bool:
     """Return whether an integer quotient is not by the number 0, for which eager raises; tensors are checked in the loop."""
     divisor = node.args[1].meta["val"] if isinstance(node.args[1], Node) else node.args[1]
-    return _first(node).dtype.is_floating_point or isinstance(divisor, Tensor) or divisor != 0
+    return _first_result(node).dtype.is_floating_point or isinstance(divisor, Tensor) or divisor != 0
 
 
 def _first_argument(node: Node) -> Tensor:
     return node.args[0].meta["val"]
 
 
-def _product(node: Node) -> bool:
-    return _first(node).dtype is not bool_
+def _supports_product(node: Node) -> bool:
+    return _first_result(node).dtype is not bool_
 
 
-def _matrices(node: Node) -> bool:
+def _has_nonempty_matrices(node: Node) -> bool:
     """Return whether all input matrices are nonempty."""
     return all(argument.meta["val"].numel() > 0 for argument in node.all_input_nodes)
 
@@ -231,53 +234,53 @@ _MATRICES = tuple(map(aten, (
     "linalg_pinv.atol_rtol_tensor",
 )))  # fmt: skip
 CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
-    **dict.fromkeys(_PRODUCTS, _product),
-    aten("convolution"): _convolution,
-    aten("convolution_backward"): _convolution_backward,
-    aten("_scaled_dot_product_flash_attention_for_cpu"): _attention,
-    aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _attention_backward,
-    aten("mkldnn_rnn_layer"): _recurrent,
-    aten("mkldnn_rnn_layer_backward"): _recurrent,
-    aten("_native_batch_norm_legit_no_training"): _only_first_used,
-    aten("max_pool2d_with_indices"): _float_result,
-    aten("avg_pool2d"): _float_result,
-    aten("max_pool2d_with_indices_backward"): _float_result,
-    aten("avg_pool2d_backward"): _float_result,
-    **dict.fromkeys(_MATRICES, _matrices),
-    aten("mode"): _matrices,
-    aten("_adaptive_avg_pool2d"): _adaptive_pool,
-    aten("_adaptive_avg_pool2d_backward"): _adaptive_pool,
-    aten("adaptive_max_pool2d"): _adaptive_max_pool,
-    aten("adaptive_max_pool2d_backward"): _adaptive_pool,
-    aten("embedding_dense_backward"): _embedding_backward,
-    aten("scatter.src"): _scatter,
-    aten("scatter_add"): _scatter,
-    aten("scatter_reduce.two"): _scatter_reduce,
-    aten("index_put"): _index_put,
+    **dict.fromkeys(_PRODUCTS, _supports_product),
+    aten("convolution"): _supports_convolution,
+    aten("convolution_backward"): _supports_convolution_backward,
+    aten("_scaled_dot_product_flash_attention_for_cpu"): _supports_attention,
+    aten("_scaled_dot_product_flash_attention_for_cpu_backward"): _supports_attention_backward,
+    aten("mkldnn_rnn_layer"): _supports_recurrent,
+    aten("mkldnn_rnn_layer_backward"): _supports_recurrent,
+    aten("_native_batch_norm_legit_no_training"): _uses_only_first,
+    aten("max_pool2d_with_indices"): _has_float_result,
+    aten("avg_pool2d"): _has_float_result,
+    aten("max_pool2d_with_indices_backward"): _has_float_result,
+    aten("avg_pool2d_backward"): _has_float_result,
+    **dict.fromkeys(_MATRICES, _has_nonempty_matrices),
+    aten("mode"): _has_nonempty_matrices,
+    aten("_adaptive_avg_pool2d"): _supports_adaptive_pool,
+    aten("_adaptive_avg_pool2d_backward"): _supports_adaptive_pool,
+    aten("adaptive_max_pool2d"): _supports_adaptive_max_pool,
+    aten("adaptive_max_pool2d_backward"): _supports_adaptive_pool,
+    aten("embedding_dense_backward"): _supports_embedding_backward,
+    aten("scatter.src"): _supports_scatter,
+    aten("scatter_add"): _supports_scatter,
+    aten("scatter_reduce.two"): _supports_scatter_reduce,
+    aten("index_put"): _supports_index_put,
     aten("searchsorted.Tensor"): _supports_searchsorted,
     aten("empty_strided"): _has_no_gaps,
-    aten("_cdist_forward"): _wide_float_result,
-    aten("_cdist_backward"): _wide_float_result,
-    aten("_pdist_forward"): _wide_float_result,
-    aten("_pdist_backward"): _wide_float_result,
-    aten("as_strided_scatter"): _as_strided_scatter,
+    aten("_cdist_forward"): _has_wide_float_result,
+    aten("_cdist_backward"): _has_wide_float_result,
+    aten("_pdist_forward"): _has_wide_float_result,
+    aten("_pdist_backward"): _has_wide_float_result,
+    aten("as_strided_scatter"): _supports_as_strided_scatter,
     aten("empty.memory_format"): _is_written_natively,
-    aten("median"): _few_values,
-    aten("nanmedian"): _few_values,
-    aten("erfinv"): _small_float_result,
-    aten("as_strided"): _as_strided,
-    aten("cat"): _few_tensors,
-    aten("div.Tensor_mode"): _divides,
-    aten("remainder.Tensor"): _divides,
-    aten("fmod.Tensor"): _divides,
-    aten("embedding"): _non_empty_source,
-    aten("index_select"): _non_empty_source,
-    aten("gather"): _non_empty_source,
-    aten("index.Tensor"): _integer_indices,
-    aten("amax"): _non_empty_reduction,
-    aten("amin"): _non_empty_reduction,
-    aten("argmax"): _non_empty_reduction,
-    aten("argmin"): _non_empty_reduction,
+    aten("median"): _has_few_values,
+    aten("nanmedian"): _has_few_values,
+    aten("erfinv"): _has_small_float_result,
+    aten("as_strided"): _supports_as_strided,
+    aten("cat"): _has_few_tensors,
+    aten("div.Tensor_mode"): _has_nonzero_divisor,
+    aten("remainder.Tensor"): _has_nonzero_divisor,
+    aten("fmod.Tensor"): _has_nonzero_divisor,
+    aten("embedding"): _has_nonempty_source,
+    aten("index_select"): _has_nonempty_source,
+    aten("gather"): _has_nonempty_source,
+    aten("index.Tensor"): _has_integer_indices,
+    aten("amax"): _has_nonempty_reduction,
+    aten("amin"): _has_nonempty_reduction,
+    aten("argmax"): _has_nonempty_reduction,
+    aten("argmin"): _has_nonempty_reduction,
 }
 
 
@@ -295,7 +298,7 @@ def is_better_in_eager(node: Node) -> bool:
         return any(user.op == "output" for user in node.users)
     if node.target in _MATRICES:
         return any(size > MAX_MATRIX_SIZE for size in _first_argument(node).shape[-2:])
-    if node.target in _PRODUCTS and _first(node).dtype is float64:
+    if node.target in _PRODUCTS and _first_result(node).dtype is float64:
         return any(size > MAX_MATRIX_SIZE for size in node.all_input_nodes[-1].meta["val"].shape[-2:])
     return False
 
@@ -311,16 +314,16 @@ def is_supported(node: Node) -> bool:
     if node.target is operator.getitem:
         return isinstance(node.args[0], Node) and is_supported(node.args[0])
     if takes_complex_numbers(node):
-        return _complex(node)
-    if node.target not in LOWERINGS or not _plain_types(node):
+        return _supports_complex(node)
+    if node.target not in LOWERINGS or not _has_plain_types(node):
         return False
-    if node.target._schema.name in NOT_FOR_BOOLEANS and _first(node).dtype is bool_:
+    if node.target._schema.name in NOT_FOR_BOOLEANS and _first_result(node).dtype is bool_:
         return False
     condition = CONDITIONS.get(node.target)
     return condition is None or condition(node)
 
 
-def _complex(node: Node) -> bool:
+def _supports_complex(node: Node) -> bool:
     """Return whether there is a rule for complex tensors, and the tensors are nonempty with components of float or double."""
     tensors = tensors_of(node)
     is_plain = all(tensor.dtype in _REAL or tensor.dtype in (complex64, complex128) for tensor in tensors)
@@ -335,6 +338,6 @@ def is_size_arithmetic(node: Node) -> bool:
 _REAL = frozenset(kind for kind in ALL if not kind.is_complex)
 
 
-def _plain_types(node: Node) -> bool:
+def _has_plain_types(node: Node) -> bool:
     """Return whether generated code supports all tensors' dtypes."""
     return all(tensor.dtype in _REAL for tensor in tensors_of(node))

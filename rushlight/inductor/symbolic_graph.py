@@ -64,7 +64,7 @@ class SymbolicGraph(CompiledGraph):
         sizes = self._bind(inputs)
         sized = self._sized
         if sized is None or sized.sizes != sizes:
-            sized = self._sized = self._size(sizes)
+            sized = self._sized = self._compute_sizes(sizes)
         prepared = self._prepare()
         tensors = [inputs[position] for position in self._tensors]
         made = {name: allocate(nbytes) for name, nbytes in sized.output_bytes.items()}
@@ -76,9 +76,9 @@ class SymbolicGraph(CompiledGraph):
         pointers += sizes
         if self._run(pointers, dict(zip(self._symbols, sizes, strict=True))):
             return self.reference(*inputs)
-        return tuple(self._output(view, made, tensors) for view in sized.outputs)
+        return tuple(self._make_output(view, made, tensors) for view in sized.outputs)
 
-    def _size(self, sizes: tuple[int, ...]) -> _Sized:
+    def _compute_sizes(self, sizes: tuple[int, ...]) -> _Sized:
         output_bytes, views, counts = self._work_out(*sizes)
         largest = max((*output_bytes, *counts), default=0)
         if largest > LARGEST:

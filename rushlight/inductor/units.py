@@ -39,7 +39,7 @@ class _Block:
 
 def split(source: str, most: int, path: str) -> list[str]:
     """Return at most `most` translation units. Compiler messages name lines of `path`, which holds `source`."""
-    blocks = _blocks(source)
+    blocks = _split_into_blocks(source)
     kernels = [block for block in blocks if block.declaration]
     if most < 2 or len(kernels) < 2 or not _is_regular(blocks):
         return [source]
@@ -47,10 +47,10 @@ def split(source: str, most: int, path: str) -> list[str]:
     parts = _balance(kernels, others[1:], most)
     if len(parts) == 1:
         return [source]
-    return [_first_unit(others, kernels, parts[0], path), *(_unit([others[0], *part], path) for part in parts[1:])]
+    return [_first_unit(others, kernels, parts[0], path), *(_unit_text([others[0], *part], path) for part in parts[1:])]
 
 
-def _blocks(source: str) -> list[_Block]:
+def _split_into_blocks(source: str) -> list[_Block]:
     blocks, line = [], 1
     for text in source.split("\n\n"):
         found = _KERNEL.search(text)
@@ -83,13 +83,13 @@ def _balance(kernels: list[_Block], functions: list[_Block], most: int) -> list[
 def _first_unit(others: list[_Block], kernels: list[_Block], own: list[_Block], path: str) -> str:
     """Return the unit with the entry: it declares the kernels of other units and defines its own."""
     declared = "\n".join(f"{_HIDDEN}{kernel.declaration};" for kernel in kernels if kernel not in own)
-    return _unit([others[0], _Block(declared, 1), *own, *others[1:]], path)
+    return _unit_text([others[0], _Block(declared, 1), *own, *others[1:]], path)
 
 
 _HIDDEN = '__attribute__((visibility("hidden"))) '
 
 
-def _unit(blocks: list[_Block], path: str) -> str:
+def _unit_text(blocks: list[_Block], path: str) -> str:
     shown = []
     for block in blocks:
         visible = _KERNEL.sub(lambda found: f"{_HIDDEN}{found[1]} {{", block.text)

@@ -118,14 +118,14 @@ def _reads_before_writing(group: Group, write: WriteBack) -> bool:
         return False
     in_order = all(names.index(member.name) <= names.index(own.name) for member in readers)
     position = row_variables(domain)[0] if is_row_value(own, domain) else element_index(domain)
-    return in_order and all(_reads_at(member, write.target, position, domain) for member in readers)
+    return in_order and all(_reads_only_at(member, write.target, position, domain) for member in readers)
 
 
 def _has_passes(group: Group, domain: tuple) -> bool:
     return any(is_row_value(member, domain) for member in group.members)
 
 
-def _reads_at(member: Buffer, target: str, position: Expr, domain: tuple) -> bool:
+def _reads_only_at(member: Buffer, target: str, position: Expr, domain: tuple) -> bool:
     if isinstance(member.data, Reduction):
         return False
     if domain == (1, 1):

@@ -130,7 +130,7 @@ class OpOverload(_C.OperatorBase):
         """Return the backend that a device argument asks for, or CPU."""
         return 1 << _backend_of_factory(self, args, kwargs)
 
-    def _call_overriding_types(self, args: tuple, kwargs: dict) -> object:
+    def _ask_types(self, args: tuple, kwargs: dict) -> object:
         """Offer the call to arguments that are no tensors but override operators, such as traced proxies."""
         return call_override(self, overriding_arguments(args, kwargs), args, kwargs)
 

@@ -33,7 +33,7 @@ def _to_packed_rank(x: np.ndarray, rank: int, packed: ConvPackedParams, name: st
     return x
 
 
-def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
+def _exact_sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarray:
     """Return the convolution of the integers minus their zero points: exact integers, rounded to float32."""
     values = x.astype(np.float32)
     values -= zero_point
@@ -41,14 +41,14 @@ def _sums(x: np.ndarray, zero_point: int, packed: ConvPackedParams) -> np.ndarra
     # ones.
     parts = [] if packed.transpose else packed.exact_parts(reach_of(x, zero_point))
     if len(parts) == 1:
-        return _convolution(values, parts[0][1], packed)
+        return _convolve_integers(values, parts[0][1], packed)
     if packed.transpose or packed.groups > 1:
         weight = tensor_from_array(packed.integers.astype(np.float64), float64)
-        return _convolution(values.astype(np.float64), weight, packed).astype(np.float32)
-    return summed(_convolution(values[:, part], weight, packed) for part, weight in parts)
+        return _convolve_integers(values.astype(np.float64), weight, packed).astype(np.float32)
+    return summed(_convolve_integers(values[:, part], weight, packed) for part, weight in parts)
 
 
-def _convolution(values: np.ndarray, weight: Tensor, packed: ConvPackedParams) -> np.ndarray:
+def _convolve_integers(values: np.ndarray, weight: Tensor, packed: ConvPackedParams) -> np.ndarray:
     made = aten.convolution(
         tensor_from_array(values, weight.dtype), weight, None, packed.stride, packed.padding, packed.dilation,
         packed.transpose, packed.output_padding, packed.groups,
@@ -79,7 +79,7 @@ def convolve(
     made = None if accumulated is not None else _convolve_natively(images, held, packed, relu, target)
     if made is not None:
         return make_quantized(made[:, :, 0] if rank < packed.rank else made, x.dtype, target)
-    sums = _sums(images, held.zero_point, packed)
+    sums = _exact_sums(images, held.zero_point, packed)
     scales, bias = _scales(packed), _broadcast_over_channels(packed.bias_array, packed)
     if accumulated is not None:
         further = values_of(accumulated) / (np.float32(held.scale) * scales)
@@ -107,7 +107,7 @@ def convolve_dynamic(x: Tensor, packed: object, reduce_range: bool, rank: int, n
     images = _to_packed_rank(held.quantize(values, quint8), rank, packed, name)
     made = _convolve_natively(images, held, packed, False)
     if made is None:
-        sums = _sums(images, held.zero_point, packed)
+        sums = _exact_sums(images, held.zero_point, packed)
         made = sums.astype(np.float32, copy=False) * (np.float32(held.scale) * _scales(packed))
         if packed.bias_array is not None:
             made += _broadcast_over_channels(packed.bias_array, packed)
@@ -194,13 +194,13 @@ for _rank in (1, 2, 3):
 
 for _suffix in ("", "_relu"):
 
-    def _accumulating(qx, qaccum, packed_weight, output_scale, output_zero_point, relu=bool(_suffix)):
+    def _convolve_and_add(qx, qaccum, packed_weight, output_scale, output_zero_point, relu=bool(_suffix)):
         return convolve(qx, packed_weight, output_scale, output_zero_point, relu, 2, "conv2d_add", qaccum)
 
     operator(
         f"quantized::conv2d_add{_suffix}(Tensor qx, Tensor qaccum, {_CLASS.format(2)} packed_weight, float output_scale, "
         "int output_zero_point) -> Tensor"
-    )(_accumulating)
+    )(_convolve_and_add)
 
 
 @operator(

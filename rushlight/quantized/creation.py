@@ -14,14 +14,14 @@ from rushlight.quantized.registration import ANY_BACKEND, CPU, QUANTIZED, aten, 
 _EMPTY = "Layout? layout=None, Device? device=None, bool? pin_memory=None"
 
 
-def _checked_type(kind: dtype) -> dtype:
+def _check_dtype(kind: dtype) -> dtype:
     if kind not in QUANTIZED_TYPES:
         given = "no dtype" if kind is None else f"ScalarType {kind.scalar_name}"
         raise RuntimeError(f"{given} is not supported in new_qtensor: a quantized dtype such as torch.quint8 is needed")
     return kind
 
 
-def _checked_values(values: Tensor) -> np.ndarray:
+def _check_values(values: Tensor) -> np.ndarray:
     if values.dtype is not float32:
         raise RuntimeError(f"Quantize only works on Float Tensor, got {values.dtype.scalar_name}")
     return values._impl.array
@@ -42,7 +42,7 @@ def check_zero_point(zero_point: int, kind: dtype, name: str) -> None:
     keys=(CPU,),
 )
 def quantize_per_tensor(self, scale, zero_point, dtype):
-    kind, values = _checked_type(dtype), _checked_values(self)
+    kind, values = _check_dtype(dtype), _check_values(self)
     scale, zero_point = (each.item() if isinstance(each, Tensor) else each for each in (scale, zero_point))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
     quantizer = TensorQuantizer(float(scale), int(zero_point))
@@ -63,7 +63,7 @@ def quantize_each(tensors, scales, zero_points, dtype):
     keys=(CPU,),
 )
 def quantize_per_channel(self, scales, zero_points, axis, dtype):
-    kind, values = _checked_type(dtype), _checked_values(self)
+    kind, values = _check_dtype(dtype), _check_values(self)
     quantizer = channel_quantizer(self.shape, scales, zero_points, axis)
     return make_quantized(quantizer.quantize(values, kind), kind, quantizer)
 
@@ -94,7 +94,7 @@ def quantize_per_tensor_dynamic(self, dtype, reduce_range):
         return self.to(float16)
     if dtype not in (quint8, qint8):
         raise RuntimeError(f"dtype {dtype} not supported: quantize_per_tensor_dynamic makes quint8, qint8 or float16")
-    values, (low, high) = _checked_values(self), limits(dtype)
+    values, (low, high) = _check_values(self), limits(dtype)
     if reduce_range:
         low, high = low // 2, high // 2
     least, most = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
@@ -141,7 +141,7 @@ def make_per_channel(self, scale, zero_point, axis):
 def empty_affine(
     size, *, dtype=None, layout=None, device=None, pin_memory=None, scale=1.0, zero_point=0, memory_format=None
 ):
-    kind = _checked_type(dtype)
+    kind = _check_dtype(dtype)
     return per_tensor(np.zeros(tuple(size), kind.numpy), kind, scale, zero_point)
 
 
@@ -153,7 +153,7 @@ def empty_affine(
 def empty_per_channel(
     size, *, scales, zero_points, axis, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
 ):
-    kind = _checked_type(dtype)
+    kind = _check_dtype(dtype)
     quantizer = channel_quantizer(tuple(size), scales, zero_points, axis)
     return make_quantized(np.zeros(tuple(size), kind.numpy), kind, quantizer)
 
@@ -196,7 +196,7 @@ def q_zero_point(self):
     return one_scale(self).zero_point
 
 
-def _channels(self: Tensor) -> ChannelQuantizer:
+def _channel_quantizer_of(self: Tensor) -> ChannelQuantizer:
     found = quantizer_of(self)
     if not isinstance(found, ChannelQuantizer):
         raise RuntimeError(
@@ -208,17 +208,17 @@ def _channels(self: Tensor) -> ChannelQuantizer:
 
 @operator("aten::q_per_channel_scales(Tensor self) -> Tensor")
 def q_per_channel_scales(self):
-    return _plain(_channels(self).scales)
+    return _plain(_channel_quantizer_of(self).scales)
 
 
 @operator("aten::q_per_channel_zero_points(Tensor self) -> Tensor")
 def q_per_channel_zero_points(self):
-    return _plain(_channels(self).zero_points)
+    return _plain(_channel_quantizer_of(self).zero_points)
 
 
 @operator("aten::q_per_channel_axis(Tensor self) -> int")
 def q_per_channel_axis(self):
-    return _channels(self).axis
+    return _channel_quantizer_of(self).axis
 
 
 def _plain(array: np.ndarray) -> Tensor:

@@ -28,7 +28,7 @@ def _rows(packed: EmbeddingPackedParams, indices: np.ndarray, name: str) -> np.n
     return table[indices].astype(np.float32) * scales + biases
 
 
-def _checked_indices(indices: Tensor, name: str) -> np.ndarray:
+def _check_indices(indices: Tensor, name: str) -> np.ndarray:
     if not indices.dtype.is_integral:
         raise RuntimeError(f"quantized::{name}: expected indices of dtype int32 or int64, got {indices.dtype}")
     return indices._impl.array
@@ -38,7 +38,7 @@ def _define(bits: str) -> None:
     def embedding(weight, indices, pruned_weights=False):
         name = f"embedding_{bits}"
         packed = unwrapped(weight, EmbeddingPackedParams, name)
-        return tensor_from_array(_rows(packed, _checked_indices(indices, name), name), float32)
+        return tensor_from_array(_rows(packed, _check_indices(indices, name), name), float32)
 
     def bag(
         weight, indices, offsets=None, scale_grad_by_freq=False, mode=0, pruned_weights=False, per_sample_weights=None,
@@ -48,7 +48,7 @@ def _define(bits: str) -> None:
         if pruned_weights or compressed_indices_mapping is not None or mode != 0:
             raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
         packed = unwrapped(weight, EmbeddingPackedParams, name)
-        return _sum_bags(packed, _checked_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
+        return _sum_bags(packed, _check_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
 
     operator(f"quantized::embedding_{bits}({_CLASS} weight, Tensor indices, bool pruned_weights=False) -> Tensor", keys=(CPU,))(
         embedding

@@ -32,7 +32,7 @@ class QuantizedStorage(StorageImpl):
 
     def reduced(self, tensor: Tensor) -> tuple:
         """Return the pickle recipe of a tensor over this storage."""
-        return (_unpickle, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
+        return (_unpickled, (np.array(tensor._impl.array), tensor._impl.dtype, self.quantizer))
 
     def copied(self) -> QuantizedStorage:
         """Return a copy of the memory with the same quantizer."""
@@ -40,7 +40,8 @@ class QuantizedStorage(StorageImpl):
         return QuantizedStorage(memory.buffer, memory.nbytes, self.quantizer)
 
 
-def _unpickle(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
+def _unpickled(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> Tensor:
+    """Rebuild a pickled tensor. Pickles refer to this function by name."""
     ensure_operators()
     return make_quantized(integers, kind, quantizer)
 

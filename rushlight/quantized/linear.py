@@ -39,7 +39,7 @@ def rescaled(
     return np.clip(made, max(low, target.zero_point) if relu else low, high, out=made).astype(kind.numpy)
 
 
-def _products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams, reach: int) -> np.ndarray:
+def _exact_products(integers: np.ndarray, zero_point: int, packed: LinearPackedParams, reach: int) -> np.ndarray:
     """Return the sums of products, (rows, out features): exact integers, rounded to float32. `reach` bounds the inputs'
     distance from the zero point."""
     rows = integers.reshape(-1, integers.shape[-1]).astype(np.float32)
@@ -97,7 +97,7 @@ def linear(x: Tensor, packed: object, scale: float, zero_point: int, relu: bool,
     made = _apply_natively(x._impl.array, held, packed, relu, target)
     if made is not None:
         return make_quantized(made, x.dtype, target)
-    sums = _products(x._impl.array, held.zero_point, packed, reach_of(x._impl.array, held.zero_point))
+    sums = _exact_products(x._impl.array, held.zero_point, packed, reach_of(x._impl.array, held.zero_point))
     made = rescaled(sums, held.scale, packed.scales, packed.bias_array, target, x.dtype, relu)
     return make_quantized(made.reshape(*x.shape[:-1], made.shape[-1]), x.dtype, target)
 
@@ -126,7 +126,7 @@ def _dynamic_by_parts(
     reach = 255  # rounded up to one of two values, because the weight's parts are cached per value
     if max(held.zero_point, largest - held.zero_point) < 128:
         reach = 128
-    sums = _products(held.quantize(x, quint8), held.zero_point, packed, reach).astype(np.float32, copy=False)
+    sums = _exact_products(held.quantize(x, quint8), held.zero_point, packed, reach).astype(np.float32, copy=False)
     sums *= np.float32(held.scale) * packed.scales
     if packed.bias_array is not None:
         sums += packed.bias_array
@@ -143,7 +143,7 @@ def linear_float16(x: np.ndarray, packed: LinearPackedParams, relu: bool = False
     return made.reshape(*x.shape[:-1], made.shape[-1])
 
 
-def _float_input(x: Tensor, name: str) -> np.ndarray:
+def _check_float_input(x: Tensor, name: str) -> np.ndarray:
     if x.dtype is not float32:
         raise RuntimeError(f"quantized::{name}: expected a float32 input, got {x.dtype}")
     return x.detach()._impl.array
@@ -156,13 +156,13 @@ def _define(suffix: str, relu: bool) -> None:
         return linear(X, W_prepack, Y_scale_i, Y_zero_point_i, relu, name)
 
     def dynamic(X, W_prepack, reduce_range=False):
-        packed, x = _check_input(X, W_prepack, f"{name}_dynamic"), _float_input(X, f"{name}_dynamic")
+        packed, x = _check_input(X, W_prepack, f"{name}_dynamic"), _check_float_input(X, f"{name}_dynamic")
         made = linear_float16(x, packed, relu) if packed.is_float16 else linear_dynamic(x, packed, reduce_range, relu)
         return tensor_from_array(made, float32)
 
     def in_halves(X, W_prepack):
         packed = _check_input(X, W_prepack, f"{name}_dynamic_fp16")
-        return tensor_from_array(linear_float16(_float_input(X, f"{name}_dynamic_fp16"), packed, relu), float32)
+        return tensor_from_array(linear_float16(_check_float_input(X, f"{name}_dynamic_fp16"), packed, relu), float32)
 
     operator(f"quantized::{name}(Tensor X, {_PACKED} W_prepack, float Y_scale_i, int Y_zero_point_i) -> Tensor Y")(static)
     operator(f"quantized::{name}_dynamic(Tensor X, {_PACKED} W_prepack, bool reduce_range=False) -> Tensor Y", keys=(CPU,))(

@@ -14,7 +14,7 @@ from rushlight.quantized.registration import aten, operator
 _SCALE = "float output_scale, int output_zero_point"
 
 
-def _numbers(tensor: Tensor | None, otherwise: float) -> np.ndarray | float:
+def _array_or(tensor: Tensor | None, otherwise: float) -> np.ndarray | float:
     return otherwise if tensor is None else tensor.detach()._impl.array
 
 
@@ -26,8 +26,8 @@ def _batch_norm(
     one_scale(qx)
     if qx.dim() not in ranks:
         raise RuntimeError(f"quantized::{name}: expected an input of {' or '.join(map(str, ranks))} dimensions, got {qx.dim()}")
-    factor = _numbers(weight, 1.0) / np.sqrt(_numbers(var, 1.0) + np.float32(eps))
-    shift = _numbers(bias, 0.0) - _numbers(mean, 0.0) * factor
+    factor = _array_or(weight, 1.0) / np.sqrt(_array_or(var, 1.0) + np.float32(eps))
+    shift = _array_or(bias, 0.0) - _array_or(mean, 0.0) * factor
     along = (-1, *(1,) * (qx.dim() - 2))
     values = values_of(qx) * np.reshape(factor, along).astype(np.float32) + np.reshape(shift, along).astype(np.float32)
     return requantized(values, qx.dtype, scale, zero_point, relu)
@@ -60,12 +60,12 @@ def _quantize_result(made: Tensor, source: Tensor, scale: float, zero_point: int
     return requantized(made._impl.array, source.dtype, scale, zero_point)
 
 
-def _input(tensor: Tensor) -> Tensor:
+def _dequantize_input(tensor: Tensor) -> Tensor:
     one_scale(tensor)
     return tensor_from_array(values_of(tensor), float32)
 
 
-def _plain(tensor: Tensor | None) -> Tensor | None:
+def _detach_or_none(tensor: Tensor | None) -> Tensor | None:
     return None if tensor is None else tensor.detach()
 
 
@@ -74,7 +74,7 @@ def _plain(tensor: Tensor | None) -> Tensor | None:
     f"{_SCALE}) -> Tensor"
 )
 def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point):
-    made = aten.layer_norm(_input(input), normalized_shape, _plain(weight), _plain(bias), eps)
+    made = aten.layer_norm(_dequantize_input(input), normalized_shape, _detach_or_none(weight), _detach_or_none(bias), eps)
     return _quantize_result(made, input, output_scale, output_zero_point)
 
 
@@ -82,11 +82,12 @@ def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_
     f"quantized::group_norm(Tensor input, int num_groups, Tensor? weight, Tensor? bias, float eps, {_SCALE}) -> Tensor"
 )
 def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point):
-    made = aten.group_norm(_input(input), num_groups, _plain(weight), _plain(bias), eps)
+    made = aten.group_norm(_dequantize_input(input), num_groups, _detach_or_none(weight), _detach_or_none(bias), eps)
     return _quantize_result(made, input, output_scale, output_zero_point)
 
 
 @operator(f"quantized::instance_norm(Tensor input, Tensor? weight, Tensor? bias, float eps, {_SCALE}) -> Tensor")
 def instance_norm(input, weight, bias, eps, output_scale, output_zero_point):
-    made = aten.instance_norm(_input(input), _plain(weight), _plain(bias), None, None, True, 0.0, eps, False)
+    parameters = _detach_or_none(weight), _detach_or_none(bias)
+    made = aten.instance_norm(_dequantize_input(input), *parameters, None, None, True, 0.0, eps, False)
     return _quantize_result(made, input, output_scale, output_zero_point)

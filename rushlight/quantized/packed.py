@@ -316,7 +316,7 @@ class ConvPackedParams(PackedWeight):
             return cls._of_first_version(state)
         if state[0] == "2":
             _require(len(state) == 3 and len(state[1]) == 2 and len(state[2]) == 1, "a packed convolution has 3 tensors")
-            return cls._of_numbers(_numbers(state[1][0]), state[1][1], state[2][0])
+            return cls._of_numbers(_read_numbers(state[1][0]), state[1][1], state[2][0])
         _require(state[0] in (3, "3"), f"the state of a packed convolution has the unknown version {str(state[0])[:20]!r}")
         _require(len(state) == 3 and len(state[2]) == 3, "the state of a packed convolution has a list of 3 tensors")
         return cls._of_numbers(list(state[1]), state[2][1], state[2][2])
@@ -327,8 +327,8 @@ class ConvPackedParams(PackedWeight):
         groups."""
         _require(len(state) == 6, "the state of a packed convolution of the first version has 6 parts")
         weight, bias, stride, padding, dilation, groups = state
-        parts = [[number for tensor in each for number in _numbers(tensor)] for each in (stride, padding, dilation)]
-        return cls(weight, bias, *parts, _numbers(groups)[0])
+        parts = [[number for tensor in each for number in _read_numbers(tensor)] for each in (stride, padding, dilation)]
+        return cls(weight, bias, *parts, _read_numbers(groups)[0])
 
     @classmethod
     def _of_numbers(cls, numbers: list[int], weight: Tensor, bias: Tensor | None) -> ConvPackedParams:
@@ -339,7 +339,7 @@ class ConvPackedParams(PackedWeight):
         return cls(weight, bias, *parts[:3], groups, parts[3], bool(flags & 1))
 
 
-def _numbers(tensor: object) -> list[int]:
+def _read_numbers(tensor: object) -> list[int]:
     _require(isinstance(tensor, Tensor) and tensor.dim() < 2 and tensor.dtype.is_integral, "settings must be a tensor of ints")
     return [int(each) for each in tensor.reshape(-1).tolist()]
 

@@ -12,10 +12,10 @@ from rushlight.quantized.quantizer import ChannelQuantizer, Quantizer
 def quantized_text(tensor: Tensor) -> str:
     """Return the `repr` of a quantized tensor."""
     quantizer = quantizer_of(tensor)
-    return format_quantized(values_of(tensor), tensor.dtype, quantizer.scheme, _settings(quantizer))
+    return format_quantized(values_of(tensor), tensor.dtype, quantizer.scheme, _describe_quantizer(quantizer))
 
 
-def _settings(quantizer: Quantizer) -> list[str]:
+def _describe_quantizer(quantizer: Quantizer) -> list[str]:
     if isinstance(quantizer, ChannelQuantizer):
         scales, zero_points = (repr(tensor_from_array(each)) for each in (quantizer.scales, quantizer.zero_points))
         return [f"scale={scales}", f"zero_point={zero_points}", f"axis={quantizer.axis}"]

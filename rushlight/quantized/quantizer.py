@@ -128,18 +128,18 @@ class ChannelQuantizer:
         """`per_channel_affine`, or `per_channel_affine_float_qparams` for floating zero points."""
         return per_channel_affine_float_qparams if self.zero_points.dtype.kind == "f" else per_channel_affine
 
-    def _along(self, values: np.ndarray, rank: int) -> np.ndarray:
+    def _broadcast_along(self, values: np.ndarray, rank: int) -> np.ndarray:
         return values.reshape((-1, *(1,) * (rank - self.axis - 1)))
 
     def quantize(self, values: np.ndarray, kind: dtype) -> np.ndarray:
         """Quantize float32 values to integers of a dtype."""
         rank = values.ndim
-        return quantize(values, self._along(self.scales, rank), self._along(self.zero_points, rank), kind)
+        return quantize(values, self._broadcast_along(self.scales, rank), self._broadcast_along(self.zero_points, rank), kind)
 
     def dequantize(self, integers: np.ndarray) -> np.ndarray:
         """Return the values of integers."""
         rank = integers.ndim
-        return dequantize(integers, self._along(self.scales, rank), self._along(self.zero_points, rank))
+        return dequantize(integers, self._broadcast_along(self.scales, rank), self._broadcast_along(self.zero_points, rank))
 
     def on_axis(self, axis: int) -> ChannelQuantizer:
         """Return a quantizer with the same scales along another axis."""

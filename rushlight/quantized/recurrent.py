@@ -54,7 +54,7 @@ def gru_step(products: np.ndarray, state: State, cell: CellParams) -> State:
     return ((hidden - new) * update + new,)
 
 
-def _plain_step(activation: Callable[[np.ndarray], np.ndarray]) -> Step:
+def _make_plain_step(activation: Callable[[np.ndarray], np.ndarray]) -> Step:
     def step(products: np.ndarray, state: State, cell: CellParams) -> State:
         return (activation(_product_with_state(state[0], cell) + products),)
 
@@ -116,7 +116,7 @@ def _check_arguments(x: Tensor, states: Sequence[Tensor], params: Sequence, laye
     return x.detach()._impl.array, tuple(each.detach()._impl.array for each in states), cells
 
 
-def _over_sequence(
+def _run_over_sequence(
     input: Tensor, states: Sequence[Tensor], params: Sequence, step: Step, layers: int, dropout: float, bidirectional: bool,
     batch_first: bool, name: str,
 ) -> tuple[Tensor, ...]:  # fmt: skip
@@ -134,10 +134,10 @@ def _over_sequence(
     rows = np.ascontiguousarray(x).reshape(time * batch, x.shape[2])
     outputs, finals = _run_layers(rows, arrays, cells, step, [batch] * time, layers, directions, dropout)
     outputs = outputs.reshape(time, batch, outputs.shape[-1])
-    return _tensors(outputs.swapaxes(0, 1) if batch_first else outputs, *finals)
+    return _to_tensors(outputs.swapaxes(0, 1) if batch_first else outputs, *finals)
 
 
-def _over_packed(
+def _run_over_packed(
     data: Tensor, batch_sizes: Tensor, states: Sequence[Tensor], params: Sequence, step: Step, layers: int, dropout: float,
     bidirectional: bool, name: str,
 ) -> tuple[Tensor, ...]:  # fmt: skip
@@ -149,10 +149,10 @@ def _over_packed(
     if not sizes or not is_falling or sum(sizes) != len(x) or sizes[0] > arrays[0].shape[1]:
         raise RuntimeError(f"{name}: batch sizes must fall, and their sum be the {len(x)} rows of the data; got {sizes[:10]}")
     outputs, finals = _run_layers(x, arrays, cells, step, sizes, layers, directions, dropout)
-    return _tensors(outputs, *finals)
+    return _to_tensors(outputs, *finals)
 
 
-def _tensors(*arrays: np.ndarray) -> tuple[Tensor, ...]:
+def _to_tensors(*arrays: np.ndarray) -> tuple[Tensor, ...]:
     return tuple(tensor_from_array(np.ascontiguousarray(each, np.float32), float32) for each in arrays)
 
 
@@ -169,7 +169,7 @@ def quantized_lstm(
 ):
     _check_two_states(hx)
     dropped, name = dropout if train else 0.0, "quantized_lstm"
-    return _over_sequence(input, hx, params, lstm_step, num_layers, dropped, bidirectional, batch_first, name)
+    return _run_over_sequence(input, hx, params, lstm_step, num_layers, dropped, bidirectional, batch_first, name)
 
 
 @operator(f"aten::quantized_lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, {_CELL}[] params, {_SETTINGS}{_KINDS}",
@@ -179,7 +179,7 @@ def quantized_lstm_packed(
 ):
     _check_two_states(hx)
     dropped, name = dropout if train else 0.0, "quantized_lstm"
-    return _over_packed(data, batch_sizes, hx, params, lstm_step, num_layers, dropped, bidirectional, name)
+    return _run_over_packed(data, batch_sizes, hx, params, lstm_step, num_layers, dropped, bidirectional, name)
 
 
 def _check_two_states(hx: Sequence[Tensor]) -> None:
@@ -193,7 +193,7 @@ def _check_two_states(hx: Sequence[Tensor]) -> None:
 )
 def quantized_gru(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first):
     dropped, name = dropout if train else 0.0, "quantized_gru"
-    return _over_sequence(input, [hx], params, gru_step, num_layers, dropped, bidirectional, batch_first, name)
+    return _run_over_sequence(input, [hx], params, gru_step, num_layers, dropped, bidirectional, batch_first, name)
 
 
 @operator(
@@ -202,17 +202,17 @@ def quantized_gru(input, hx, params, has_biases, num_layers, dropout, train, bid
 )
 def quantized_gru_packed(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional):
     dropped, name = dropout if train else 0.0, "quantized_gru"
-    return _over_packed(data, batch_sizes, [hx], params, gru_step, num_layers, dropped, bidirectional, name)
+    return _run_over_packed(data, batch_sizes, [hx], params, gru_step, num_layers, dropped, bidirectional, name)
 
 
 # Cells
 
 
-def _step_of_cell(input: Tensor, states: Sequence[Tensor], w_ih: object, w_hh: object, step: Step, name: str) -> tuple:
+def _run_cell(input: Tensor, states: Sequence[Tensor], w_ih: object, w_hh: object, step: Step, name: str) -> tuple:
     layers = (unwrapped(each, LinearPackedParams, name) for each in (w_ih, w_hh))
     cell = CellParams("quantized_dynamic", *layers, reduce_range=True)
     products = _product(input.detach()._impl.array, cell.input_layer, cell.reduce_range)
-    return _tensors(*step(products, tuple(each.detach()._impl.array for each in states), cell))
+    return _to_tensors(*step(products, tuple(each.detach()._impl.array for each in states), cell))
 
 
 @operator(
@@ -222,12 +222,12 @@ def _step_of_cell(input: Tensor, states: Sequence[Tensor], w_ih: object, w_hh: o
 )
 def lstm_cell(input, hx, w_ih, w_hh, bias_ih, bias_hh):
     _check_two_states(hx)
-    return _step_of_cell(input, hx, w_ih, w_hh, lstm_step, "quantized_lstm_cell_dynamic")
+    return _run_cell(input, hx, w_ih, w_hh, lstm_step, "quantized_lstm_cell_dynamic")
 
 
 def _define_cell(name: str, step: Step) -> None:
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
-        return _step_of_cell(input, [hx], w_ih, w_hh, step, name)[0]
+        return _run_cell(input, [hx], w_ih, w_hh, step, name)[0]
 
     operator(
         f"quantized::{name}(Tensor input, Tensor hx, {_PACKED} w_ih, {_PACKED} w_hh, Tensor b_ih, Tensor b_hh) -> Tensor",
@@ -236,8 +236,8 @@ def _define_cell(name: str, step: Step) -> None:
 
 
 _define_cell("quantized_gru_cell_dynamic", gru_step)
-_define_cell("quantized_rnn_relu_cell_dynamic", _plain_step(lambda x: np.maximum(x, 0)))
-_define_cell("quantized_rnn_tanh_cell_dynamic", _plain_step(np.tanh))
+_define_cell("quantized_rnn_relu_cell_dynamic", _make_plain_step(lambda x: np.maximum(x, 0)))
+_define_cell("quantized_rnn_tanh_cell_dynamic", _make_plain_step(np.tanh))
 
 
 @operator(

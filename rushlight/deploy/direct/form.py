@@ -50,14 +50,14 @@ class DirectForm:
         self.plan = Plan()
         for _ in range(_ROUNDS):
             self.plan.grew = False
-            program = self._program(None)
+            program = self._write_program(None)
             self._run(program)
             if not self.plan.grew:
                 break
         if program.unfinished or self.plan.grew:
             raise Unsupported("a value of which nothing is ever found")
 
-    def _program(self, model: Model | None) -> Program:
+    def _write_program(self, model: Model | None) -> Program:
         program = Program(self.graph, self.aliases, self.owner, self.plan, None if model is None else model.weights)
         program.model = model
         return program
@@ -82,7 +82,7 @@ class DirectForm:
     def _argument_kind(
         self, program: Program, argument: object, kind: types.Type, number: int, position: int
     ) -> tuple[Kind | None, int]:
-        count = _tensors_in(argument)
+        count = _count_tensors(argument)
         if not _can_cross_interface(argument):
             return None, position + count
         if isinstance(argument, Tensor):
@@ -106,7 +106,7 @@ class DirectForm:
                 continue
             if not self._is_like(given, own, position):
                 return False
-            position += _tensors_in(own)
+            position += _count_tensors(own)
         return True
 
     def _is_like(self, given: object, own: object, position: int) -> bool:
@@ -126,7 +126,7 @@ class DirectForm:
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]
     ) -> list[Parameter]:  # fmt: skip
         """Add the form's functions; returns the descriptions of its results. `names` are those of all arguments."""
-        program = self._program(model)
+        program = self._write_program(model)
         try:
             results = self._run(program)
             kept = self._store_attributes(program, states)
@@ -139,7 +139,7 @@ class DirectForm:
         lines = ["(void)inputs, (void)outputs;", *checks, "tensors run(self);"]
         lines += self._declare_arguments(program, names)
         lines += self._check_unions(program, names)
-        lines += [self._state_line(states, attribute) for attribute in program.attributes.values()]
+        lines += [self._declare_state(states, attribute) for attribute in program.attributes.values()]
         lines += ['if (run.status) return run.at("");', *program.lines, *kept, "return ok;"]
         body = "\n".join(f"  {line}" for line in lines)
         model.includes["#include <rushlight/program.h>"] = None
@@ -175,7 +175,7 @@ class DirectForm:
         return lines
 
     @staticmethod
-    def _state_line(states: States, attribute) -> str:
+    def _declare_state(states: States, attribute) -> str:
         kind = representation(attribute.type)
         return f"{kind} {attribute.variable} = {_convert_argument(f'self.states[{states.number(attribute.path)}].now', kind)};"
 
@@ -227,7 +227,7 @@ class DirectForm:
             result = program.name("result")
             program.emit(f"const value {result} = run.given_back({text});", 'if (run.status) return run.at("");')
             program.emit(f"if (const int status = self.deliver(outputs[{number}], {result}, {c_string(name)})) return status;")
-            found.append(_parameter(name, part, program.plan))
+            found.append(_describe_result(name, part, program.plan))
         return found
 
 
@@ -237,7 +237,7 @@ def _convert_argument(value: str, kind: str) -> str:
     return numbers.get(kind, f"run.taken_from({value})")
 
 
-def _parameter(name: str, part: Operand, plan: Plan) -> Parameter:
+def _describe_result(name: str, part: Operand, plan: Plan) -> Parameter:
     if part.kind.shape is not None and isinstance(part.type, types.TensorType):
         shape = part.kind.shape
         check_tensor(name, shape.dtype, shape.sizes)
@@ -296,11 +296,11 @@ def _checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) 
             lines += _checks(f"{pointer}.as.list.items[{position}]", name, each, part, depth + 1)
         return lines
     if isinstance(kind, types.ListType | types.DictType):
-        return _container_checks(pointer, name, kind, known, depth)
+        return _check_container(pointer, name, kind, known, depth)
     raise NotExportable(f"an argument of type {kind}, which has no form in C")
 
 
-def _container_checks(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
+def _check_container(pointer: str, name: str, kind: types.Type, known: Kind, depth: int) -> list[str]:
     is_dict = isinstance(kind, types.DictType)
     lines = [f"if (!self.has_kind({pointer}, {name}, RL_CONSTANT({'DICT' if is_dict else 'LIST'}), -1)) return unfit;"]
     position, item = f"i{depth}", None if known.items is None else known.items.root().kind
@@ -314,11 +314,11 @@ def _container_checks(pointer: str, name: str, kind: types.Type, known: Kind, de
             *(f"  {line}" for line in inner), "}"]  # fmt: skip
 
 
-def _tensors_in(value: object) -> int:
+def _count_tensors(value: object) -> int:
     if isinstance(value, Tensor):
         return 1
     items = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
-    return sum(map(_tensors_in, items))
+    return sum(map(_count_tensors, items))
 
 
 def _can_cross_interface(value: object) -> bool:

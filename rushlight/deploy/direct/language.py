@@ -62,7 +62,7 @@ class Language(Typed):
         elif isinstance(first, types.DictType) and node.kind in tables.DICTS:
             self._container(node, tables.DICTS[node.kind])
         else:
-            self._number(node)
+            self._write_number_operator(node)
 
     @staticmethod
     def _refuse_comparison(node: Node) -> None:
@@ -122,7 +122,7 @@ class Language(Typed):
         elif not node.outputs:
             self.emit(f"{text};")
         else:
-            is_number = representation(node.output.type) != "any" and self._gives_any(text)
+            is_number = representation(node.output.type) != "any" and self._returns_any(text)
             self.bind(node.output, unboxed(text, node.output.type) if is_number else text, kind)
         if fails:
             self.check(node)
@@ -137,7 +137,7 @@ class Language(Typed):
             self.bind(value, unboxed(part, value.type), kinds[position] if kinds else None)
 
     @staticmethod
-    def _gives_any(text: str) -> bool:
+    def _returns_any(text: str) -> bool:
         calls = ("at_index", "pop", "lookup", "get", "put_default", "taken", "extreme", "sum")
         return any(text.startswith(f"run.{name}(") for name in calls)
 
@@ -190,7 +190,7 @@ class Language(Typed):
 
     # Numbers
 
-    def _number(self, node: Node) -> None:
+    def _write_number_operator(self, node: Node) -> None:
         operands = [self.operand(value) for value in node.inputs]
         if node.kind in _CONVERSIONS and operands[0].type is types.NUMBER:
             self.bind(node.output, f"run.{_CONVERSIONS[node.kind]}({self.boxed(operands[0])})")
@@ -296,7 +296,7 @@ class Language(Typed):
             self.bind(value, unboxed(part, value.type), kind)
         return True
 
-    def _tuple_index(self, node: Node) -> bool:
+    def _index_tuple(self, node: Node) -> bool:
         given, index = self.operand(node.input()), self.operand(node.input(1))
         if not index.is_known:
             raise Unsupported("an item of a tuple by a number that only a run knows")
@@ -310,7 +310,7 @@ class Language(Typed):
         self.bind(node.output, unboxed(part, node.output.type), kind)
         return True
 
-    def _tuple_slice(self, node: Node) -> bool:
+    def _slice_tuple(self, node: Node) -> bool:
         given, begin, end = self.operand(node.input()), node["beg"], node["end"]
         if given.list is not None:
             self.values[node.output] = Operand(
@@ -368,7 +368,7 @@ class Language(Typed):
         self.check(node)
         return True
 
-    def _dict(self, node: Node) -> bool:
+    def _write_dict(self, node: Node) -> bool:
         if not node.inputs:
             return self._construct_dict(node)
         if not isinstance(node.input().type, types.ListType):
@@ -381,12 +381,12 @@ class Language(Typed):
         self.check(node)
         return True
 
-    def _range(self, node: Node) -> bool:
+    def _write_range(self, node: Node) -> bool:
         self.bind(node.output, f"run.range({self.spelled(self.operand(node.input()), types.INT)})")
         self.check(node)
         return True
 
-    def _equal(self, node: Node) -> bool:
+    def _write_equality(self, node: Node) -> bool:
         kinds = [value.type for value in node.inputs]
         if all(each in _SCALARS for each in kinds):
             return False
@@ -403,11 +403,11 @@ class Language(Typed):
             self.values[value] = self.constant(None, value.type)
         return True
 
-    def _grad_mode(self, node: Node) -> bool:
+    def _write_grad_mode(self, node: Node) -> bool:
         self.set_known(node.output, False)
         return True
 
-    def _divmod(self, node: Node) -> bool:
+    def _write_divmod(self, node: Node) -> bool:
         for value, kind in zip(node.outputs, ("floordiv", "remainder"), strict=True):
             operands = [self.operand(each) for each in node.inputs]
             self._calculate(node, value, kind, operands)
@@ -426,41 +426,41 @@ SPECIAL = {
     "prim::DictConstruct": Language._construct_dict,
     "prim::ListUnpack": Language._unpack,
     "prim::TupleUnpack": Language._unpack,
-    "prim::TupleIndex": Language._tuple_index,
-    "prim::TupleSlice": Language._tuple_slice,
+    "prim::TupleIndex": Language._index_tuple,
+    "prim::TupleSlice": Language._slice_tuple,
     "prim::unchecked_cast": Language._cast,
-    "aten::__is__": Language._same,
-    "aten::__isnot__": Language._same,
+    "aten::__is__": Language._write_identity_test,
+    "aten::__isnot__": Language._write_identity_test,
     "prim::isinstance": Language._is_instance,
     "prim::RaiseException": Language._raise,
     "prim::Uninitialized": Language._bind_uninitialized,
     "aten::format": Language._format,
-    "aten::percentFormat": Language._percent,
+    "aten::percentFormat": Language._write_percent,
     "prim::min": Language._min_or_max_of_lists,
     "prim::max": Language._min_or_max_of_lists,
     "prim::Print": Language._print,
-    "aten::str": Language._text,
-    "aten::strip": Language._strip,
-    "aten::lstrip": Language._strip,
-    "aten::rstrip": Language._strip,
-    **dict.fromkeys(tables.ENDS, Language._ends),
+    "aten::str": Language._write_conversion,
+    "aten::strip": Language._write_strip,
+    "aten::lstrip": Language._write_strip,
+    "aten::rstrip": Language._write_strip,
+    **dict.fromkeys(tables.ENDS, Language._write_affix_test),
     "aten::sum": Language._sum,
     "aten::sort": Language._sort,
     "aten::get": Language._get,
     "aten::pop": Language._pop,
-    "aten::dict": Language._dict,
-    "prim::rangelist": Language._range,
-    "aten::eq": Language._equal,
-    "aten::ne": Language._equal,
+    "aten::dict": Language._write_dict,
+    "prim::rangelist": Language._write_range,
+    "aten::eq": Language._write_equality,
+    "aten::ne": Language._write_equality,
     "prim::CreateObject": Language._create,
-    "prim::EnumName": Language._member,
-    "prim::EnumValue": Language._member,
+    "prim::EnumName": Language._write_enum_member,
+    "prim::EnumValue": Language._write_enum_member,
     "aten::_unwrap_optional": Language._unwrap,
     "prim::Enter": Language._skip_grad_mode,
     "prim::Exit": Language._skip_grad_mode,
     "aten::set_grad_enabled": Language._skip_grad_mode,
     "aten::warn": Language._warn,
-    "aten::divmod": Language._divmod,
-    "aten::is_grad_enabled": Language._grad_mode,
+    "aten::divmod": Language._write_divmod,
+    "aten::is_grad_enabled": Language._write_grad_mode,
 }
 """Nodes that are written by functions of their own; False leaves them to the tables."""

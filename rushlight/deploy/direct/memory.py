@@ -41,18 +41,18 @@ def aliases_of(graph: Graph, owner: ScriptObject | None) -> AliasDb:
     read = [node for node in graph.find_all_nodes("prim::GetAttr") if node.input() in objects]
     assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}
     values = {node: objects[node.input()].slots[node["name"]] for node in read}
-    held = {_memory(each) for value in values.values() if not isinstance(value, Tensor) for each in _tensors(value)}
+    held = {_memory_key(each) for value in values.values() if not isinstance(value, Tensor) for each in _tensors(value)}
 
     def attribute(node: Node) -> object | None:
         value = values.get(node)
-        if not isinstance(value, Tensor) or (node.input().type, node["name"]) in assigned or _memory(value) in held:
+        if not isinstance(value, Tensor) or (node.input().type, node["name"]) in assigned or _memory_key(value) in held:
             return None
-        return _memory(value)
+        return _memory_key(value)
 
     return AliasDb(graph, attribute)
 
 
-def _memory(tensor: Tensor) -> tuple[str, int]:
+def _memory_key(tensor: Tensor) -> tuple[str, int]:
     return "storage", tensor.untyped_storage().data_ptr() or id(tensor)
 
 

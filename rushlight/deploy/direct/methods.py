@@ -66,7 +66,7 @@ def _resolve(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> bo
     if called in objects:
         replace_call(node, objects[called].type.find_method(node["name"]).graph)
         return True
-    choices = _choices(graph, node, objects)
+    choices = _find_choices(graph, node, objects)
     if not choices:
         return False
     with graph.inserting(before=node):
@@ -77,7 +77,7 @@ def _resolve(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> bo
     return True
 
 
-def _choices(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> list[Choice]:
+def _find_choices(graph: Graph, node: Node, objects: dict[Value, ScriptObject]) -> list[Choice]:
     called = node.input()
     if called.node.kind == "prim::ModuleContainerIndex" and called.node.input() in objects:
         container, key = called.node.inputs

@@ -158,7 +158,7 @@ def argument_of(argument: object, given: Mapping[object, object], values: Mappin
     if isinstance(argument, Given):
         found = given[argument.key]
         return Number(found) if argument.as_tensor else found
-    return _at(values, argument.key) if isinstance(argument, ComputedInside) else argument
+    return _value_at(values, argument.key) if isinstance(argument, ComputedInside) else argument
 
 
 def _kind_of(value: object, sizes: Sizes) -> object:
@@ -188,7 +188,7 @@ class Piece:
 
         def run(*leaves: object) -> tuple:
             found = dict(zip(keys, leaves, strict=True))
-            return tuple(_at(self._values(found), key) for key in wanted)
+            return tuple(_value_at(self._values(found), key) for key in wanted)
 
         with no_grad():
             module = capture(run, tuple(leaf for leaf, _ in examples), open_leaves=[opened for _, opened in examples]).module
@@ -225,7 +225,7 @@ class ComputedInside:
     key: Key
 
 
-def _at(values: Mapping[Value, object], key: Key) -> object:
+def _value_at(values: Mapping[Value, object], key: Key) -> object:
     return values[key[0]][key[1]] if isinstance(key, tuple) else values[key]
 
 

@@ -90,7 +90,7 @@ class Program(Tensors):
 
     # Attributes
 
-    def _object(self, path: tuple[str, ...]) -> ScriptObject:
+    def _object_at(self, path: tuple[str, ...]) -> ScriptObject:
         found = self.owner
         for name in path:
             found = found.slots[name]
@@ -101,14 +101,14 @@ class Program(Tensors):
         if given.path is None:
             self._get_slot(node, given, name)
             return
-        owner = self._object(given.path)
+        owner = self._object_at(given.path)
         value = owner.slots[name]
         if isinstance(value, ScriptObject):
             if (owner.type, name) in self.assigned:
                 raise Unsupported(f"an assignment to {name!r}, which is an object")
             self.values[node.output] = Operand(node.output.type, PLAIN, path=(*given.path, name))
         elif (owner.type, name) in self.changed:
-            attribute = self._attribute(given.path, owner, name)
+            attribute = self._find_attribute(given.path, owner, name)
             kind = self.plan.kinds[id(owner), name]
             self.flush()
             self.bind(node.output, attribute.variable, kind)
@@ -130,8 +130,8 @@ class Program(Tensors):
         given, item = self.settle(*node.inputs)
         name = node["name"]
         if given.path is not None:
-            owner = self._object(given.path)
-            attribute = self._attribute(given.path, owner, name)
+            owner = self._object_at(given.path)
+            attribute = self._find_attribute(given.path, owner, name)
             self.plan.note((id(owner), name), item.kind)
             self.emit(f"{attribute.variable} = {self.spelled(item, attribute.type)};")
             return
@@ -143,7 +143,7 @@ class Program(Tensors):
         kind = owner.attributes[name].type
         return item.kind if item.kind != PLAIN else kind_of_type(kind, self.plan, (owner, name))
 
-    def _attribute(self, path: tuple[str, ...], owner: ScriptObject, name: str) -> Attribute:
+    def _find_attribute(self, path: tuple[str, ...], owner: ScriptObject, name: str) -> Attribute:
         key = id(owner), name
         found = self.attributes.get(key)
         if found is None:

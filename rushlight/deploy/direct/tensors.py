@@ -77,17 +77,17 @@ class Tensors(Language):
             self.values[node.output] = self.operand(node.input())
         elif kind in READS or kind == "aten::ScalarImplicit":
             self._emit_item(node)
-        elif self._query(node):
+        elif self._write_query(node):
             return
         elif kind in ("aten::cat", "aten::stack", "aten::concat") and self._concatenate(node):
             return
-        elif kind in ("aten::tensor", "aten::as_tensor") and self._of_numbers(node):
+        elif kind in ("aten::tensor", "aten::as_tensor") and self._make_tensor_of_numbers(node):
             return
         elif kind == "prim::tolist":
-            self._to_list(node)
+            self._write_tolist(node)
         elif kind in ("aten::index", "aten::masked_select", "aten::nonzero") and self._data_dependent(node):
             return
-        elif self._writes(node):
+        elif self._is_write(node):
             self._write(node)
         elif kind in _VIEWS and self._must_be_view(node):
             self._view(node)
@@ -107,7 +107,7 @@ class Tensors(Language):
 
     # Queries
 
-    def _query(self, node: Node) -> bool:
+    def _write_query(self, node: Node) -> bool:
         if not node.inputs or not isinstance(node.input().type, types.TensorType | types.OptionalType):
             return False
         given = self.operand(node.input())
@@ -116,7 +116,7 @@ class Tensors(Language):
             return False
         if node.kind in _OF_KIND:
             from_example = function_of(node)
-            self.set_known(node.output, from_example(_empty(shape)))
+            self.set_known(node.output, from_example(_empty_tensor(shape)))
             return True
         if node.kind not in _QUESTIONS:
             return False
@@ -125,18 +125,18 @@ class Tensors(Language):
             return True
         sizes = shape.sizes
         if node.kind == "aten::size" and node.input_count == 1:
-            self._all_sizes(node, given, shape)
+            self._bind_all_sizes(node, given, shape)
             return True
         if node.kind == "aten::numel":
             found = 1
             for size in sizes:
                 found = size * found
-            self._as_size(node, size_of(found), lambda text: f"count_of(*{text}.as.held)")
+            self._bind_size(node, size_of(found), lambda text: f"count_of(*{text}.as.held)")
             return True
         dim = self.operand(node.input(1)) if node.kind == "aten::size" else self.constant(0, types.INT)
         if dim.is_known and -len(sizes) <= dim.value < len(sizes):
             position = dim.value % len(sizes)
-            self._as_size(node, sizes[position], lambda text: f"{text}.as.held->sizes[{position}]")
+            self._bind_size(node, sizes[position], lambda text: f"{text}.as.held->sizes[{position}]")
             return True
         (given,) = self.settle(node.input())
         call = f"run.size({self.boxed(given)}, {self.spelled(dim, types.INT)})" if node.kind == "aten::size" else \
@@ -145,14 +145,14 @@ class Tensors(Language):
         self.check(node)
         return True
 
-    def _as_size(self, node: Node, size: object, read) -> None:
+    def _bind_size(self, node: Node, size: object, read) -> None:
         if isinstance(size, int):
             self.set_known(node.output, size)
             return
         (given,) = self.settle(node.input())
         self.bind(node.output, read(self.boxed(given)), Kind(size=size))
 
-    def _all_sizes(self, node: Node, given: Operand, shape: Shape) -> None:
+    def _bind_all_sizes(self, node: Node, given: Operand, shape: Shape) -> None:
         if all(isinstance(size, int) for size in shape.sizes) and not self.has_writers(node.output):
             self.set_known(node.output, list(shape.sizes))
             return
@@ -178,7 +178,7 @@ class Tensors(Language):
         self.bind(node.output, f"run.{word}({self.boxed(given)})", None)
         self.check(node)
 
-    def _of_numbers(self, node: Node) -> bool:
+    def _make_tensor_of_numbers(self, node: Node) -> bool:
         given = self.operand(node.input())
         if given.is_known or isinstance(node.input().type, types.TensorType):
             return False
@@ -206,7 +206,7 @@ class Tensors(Language):
         self.check(node)
         return True
 
-    def _to_list(self, node: Node) -> None:
+    def _write_tolist(self, node: Node) -> None:
         (given,) = self.settle(node.input())
         depth, kind = 0, node.output.type
         while isinstance(kind, types.ListType):
@@ -255,7 +255,7 @@ class Tensors(Language):
         return False
 
     def _has_known_parts(self, node: Node) -> bool:
-        return all(isinstance(each, list) for each in self._kinds(node, self._operator_arguments(node)))
+        return all(isinstance(each, list) for each in self._kinds_of_results(node, self._operator_arguments(node)))
 
     def _view(self, node: Node) -> None:
         self.settle(*node.inputs)
@@ -272,8 +272,8 @@ class Tensors(Language):
         if node.kind in _ALWAYS:
             return self._kind_of_run_time_part(node, shape)
         if node.kind in _PARTS:
-            return self._parts_of(node, shape)
-        found = self._kinds(node, self._operator_arguments(node))[0]
+            return self._kind_of_parts(node, shape)
+        found = self._kinds_of_results(node, self._operator_arguments(node))[0]
         if not isinstance(found, Kind):
             raise Unsupported(f"{node.kind} with a result that is no tensor")
         return found
@@ -305,7 +305,7 @@ class Tensors(Language):
             return size
         return None
 
-    def _parts_of(self, node: Node, shape: Shape) -> Kind:
+    def _kind_of_parts(self, node: Node, shape: Shape) -> Kind:
         cell, rest = self.plan.cell((node, "parts")), list(shape.sizes)
         dim = self.known(node.inputs[-1])
         if dim is MISSING:
@@ -319,7 +319,7 @@ class Tensors(Language):
         return Kind(items=cell)
 
     @staticmethod
-    def _writes(node: Node) -> bool:
+    def _is_write(node: Node) -> bool:
         operator = operator_of(node) if node.kind.startswith("aten::") else None
         return operator is not None and any(argument.is_write for argument in operator.schema.arguments)
 
@@ -372,23 +372,23 @@ class Tensors(Language):
         if operator is not None and operator.has_side_effects:
             raise Unsupported(f"{node.kind}, which has effects")
         arguments = self._operator_arguments(node)
-        found = self._kinds(node, arguments)
+        found = self._kinds_of_results(node, arguments)
         self.pending.append(node)
         self.arguments[node] = arguments
         for value, each in zip(node.outputs, found, strict=True):
-            self.values[value] = self._result(value, each)
+            self.values[value] = self._make_result(value, each)
 
-    def _result(self, value: Value, found: object) -> Operand:
+    def _make_result(self, value: Value, found: object) -> Operand:
         if isinstance(found, list):
-            items = [self._piece_result(types.TENSOR, each, (value, position)) for position, each in enumerate(found)]
+            items = [self._make_piece_result(types.TENSOR, each, (value, position)) for position, each in enumerate(found)]
             return Operand(value.type, self.list_kind(items, value), list=items)
         if isinstance(found, Kind) and found.shape is not None:
-            return self._piece_result(value.type, found, value)
+            return self._make_piece_result(value.type, found, value)
         if isinstance(found, Kind):
             raise Unsupported("an operator on tensors that gives a number")
         return self.constant(found, value.type)
 
-    def _piece_result(self, kind: types.Type, found: object, key: Key) -> Operand:
+    def _make_piece_result(self, kind: types.Type, found: object, key: Key) -> Operand:
         if not isinstance(found, Kind) or found.shape is None:
             raise Unsupported("an operator with a result that is no tensor")
         made = Operand(kind, found, self.name("t"))
@@ -398,13 +398,13 @@ class Tensors(Language):
     def _operator_arguments(self, node: Node) -> list[object]:
         """Return a node's arguments in the form of its operator: known values, values given at run time, and values that the
         piece computes."""
-        return [self._argument(node, position, self.operand(value)) for position, value in enumerate(node.inputs)]
+        return [self._operator_argument(node, position, self.operand(value)) for position, value in enumerate(node.inputs)]
 
-    def _argument(self, node: Node, position: int, operand: Operand) -> object:
+    def _operator_argument(self, node: Node, position: int, operand: Operand) -> object:
         if operand in self.made:
             return ComputedInside(self.made[operand])
         if operand.list is not None and not operand.is_known:
-            return [self._argument(node, position, each) for each in operand.list]
+            return [self._operator_argument(node, position, each) for each in operand.list]
         if operand.is_known:
             return operand.value
         if operand.kind.shape is not None:
@@ -417,7 +417,7 @@ class Tensors(Language):
             raise Unsupported(f"{node.kind} with a list of numbers whose length only a run knows")
         raise Unsupported(f"{node.kind} of a {operand.type} that only a run knows")
 
-    def _kinds(self, node: Node, arguments: list[object]) -> list[object]:
+    def _kinds_of_results(self, node: Node, arguments: list[object]) -> list[object]:
         operands = {key: operand for operand, key in self.made.items()}
 
         def given(argument: object) -> object:
@@ -466,13 +466,13 @@ class Tensors(Language):
         self.emit("{", f"const value {values}[] = {{{', '.join(given) or 'none()'}}};", f"value made[{len(names)}];",
                   "int status = unfit;")  # fmt: skip
         try:
-            general = self._graph(piece, wanted, {}, called)
+            general = self._add_graph(piece, wanted, {}, called)
         except MAY_FAIL as error:
             raise Unsupported(f"{line}: {error}") from error
         for fixed in ({}, *variants(general[2])):
             try:
                 with self.model.whole():
-                    text, seeds, _ = self._graph(piece, wanted, fixed, called) if fixed else general
+                    text, seeds, _ = self._add_graph(piece, wanted, fixed, called) if fixed else general
             except MAY_FAIL:  # this size may be impossible, so specialising for it may fail
                 continue
             positions = [position for position, each in conditions.items() if not _is_fixed(each, fixed)]
@@ -495,7 +495,7 @@ class Tensors(Language):
         self.emit(*(f"{name} = run.tensor_like(made[{position}].as.tensor);" for position, name in enumerate(names)))
         self.emit(f"if (run.status) return run.at({c_string(line)});", "}")
 
-    def _graph(self, piece: Piece, wanted: list[Key], fixed: dict, called: list[str]) -> tuple[str, int, Sizes]:
+    def _add_graph(self, piece: Piece, wanted: list[Key], fixed: dict, called: list[str]) -> tuple[str, int, Sizes]:
         """Add a graph of the model for a piece; returns the function's name, its number of seeds, and its sizes."""
         module, sizes = piece.captured(wanted, self.plan, fixed)
         if written_constants(module):
@@ -550,5 +550,5 @@ def _is_outside(user: Node, inside: set[Node]) -> bool:
     return user.kind != "prim::ListConstruct" or any(use.user not in inside for use in user.output.uses)
 
 
-def _empty(shape: Shape):
+def _empty_tensor(shape: Shape):
     return aten("empty.memory_format")([1] * len(shape.sizes), dtype=shape.dtype)

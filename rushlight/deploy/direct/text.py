@@ -27,7 +27,7 @@ class Text(Flow):
         self.check(node)
         return True
 
-    def _percent(self, node: Node) -> bool:
+    def _write_percent(self, node: Node) -> bool:
         form, *values = (self.operand(value) for value in node.inputs)
         self._refuse_tensors(values, node)
         if len(values) == 1 and isinstance(values[0].type, types.TupleType):
@@ -59,14 +59,14 @@ class Text(Flow):
         if any(each.kind.shape is not None for each in values):
             raise Unsupported(f"{node.kind} of a tensor as text")
 
-    def _text(self, node: Node) -> bool:
+    def _write_conversion(self, node: Node) -> bool:
         given = self.operand(node.input())
         self._refuse_tensors([given], node)
         self.bind(node.output, f"run.text({self.boxed(given)})")
         self.check(node)
         return True
 
-    def _strip(self, node: Node) -> bool:
+    def _write_strip(self, node: Node) -> bool:
         given, chars = self.operand(node.input()), self.operand(node.input(1))
         is_default = chars.is_known and chars.value == " \\n\\t\\f\\v"
         text = self.boxed(self.constant(" \n\t\f\v", types.STRING) if is_default else chars)
@@ -74,7 +74,7 @@ class Text(Flow):
         self.check(node)
         return True
 
-    def _ends(self, node: Node) -> bool:
+    def _write_affix_test(self, node: Node) -> bool:
         if node.input().type is not types.STRING:
             return False
         bounds = [self.operand(value) for value in node.inputs[2:]]

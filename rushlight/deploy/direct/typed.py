@@ -25,7 +25,7 @@ class Typed(Text):
             self.bind(node.output, unboxed(self.boxed(given), target), given.kind)
         return True
 
-    def _same(self, node: Node) -> bool:
+    def _write_identity_test(self, node: Node) -> bool:
         one, other = (self.operand(value) for value in node.inputs)
         negated = node.kind.endswith("isnot__")
         for given, against in ((one, other), (other, one)):
@@ -87,7 +87,7 @@ class Typed(Text):
             self.check(node)
         return self._cast(node)
 
-    def _member(self, node: Node) -> bool:
+    def _write_enum_member(self, node: Node) -> bool:
         given = self.operand(node.input())
         kind, wants_name = given.type, node.kind == "prim::EnumName"
         parts = [name if wants_name else value for name, value in kind.members]

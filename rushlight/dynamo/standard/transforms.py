@@ -213,7 +213,7 @@ def _vjp(tx: Following, func: Value, *primals: Value, has_aux: Value | None = No
         cotangents = subgraphs.Tree(SequenceValue(args, tuple)).tensors
         if len(cotangents) != len(outputs.tensors):
             raise raised(RuntimeError(f"Expected {len(outputs.tensors)} cotangents, got {len(cotangents)}"))
-        target = captured.CapturedTransform("vjp", graph.module, captured.pulled_back(len(cotangents)))
+        target = captured.CapturedTransform("vjp", graph.module, captured.vjp_run(len(cotangents)))
         slopes = subgraphs.call_transform(tx, target, [*points.tensors, *cotangents], graph)
         return points.like(tx, slopes)
 
@@ -232,7 +232,7 @@ def _jvp(tx: Following, func: Value, primals: Value, tangents: Value, *, has_aux
     output, *more = _split(tx, graph.result.value, with_more)
     outputs = subgraphs.Tree(output)
     count = len(outputs.tensors)
-    target = captured.CapturedTransform("jvp", graph.module, captured.pushed_forward(len(points.tensors), count))
+    target = captured.CapturedTransform("jvp", graph.module, captured.jvp_run(len(points.tensors), count))
     found = subgraphs.call_transform(tx, target, [*points.tensors, *directions], graph)
     results = [outputs.rebuilt(found[:count]), outputs.rebuilt(found[count : 2 * count])]
     results += [subgraphs.Tree(value).rebuilt(found[2 * count :]) for value in more]

@@ -28,7 +28,8 @@ class AttentionWriter:
         self._count_work(4)
         return [
             f"rl::attention<{depth}>({', '.join(operands)},",
-            f"    {out}, {_row_strides(rows, heads, depth)}, {sums}, {sizes}, {self._options()}{self._mask()});",
+            f"    {out}, {_row_strides(rows, heads, depth)}, {sums}, {sizes}, "
+            f"{self._option_arguments()}{self._mask_arguments()});",
         ]
 
     def _attention_backward(self) -> list[str]:
@@ -51,14 +52,14 @@ class AttentionWriter:
             "const rl::head_gradients at = {",
             *[f"  {line}" for line in lines],
             "};",
-            f"rl::attention_backward<{depth}>(at, {sizes}, {self._options()}, {scratch}{self._mask()});",
+            f"rl::attention_backward<{depth}>(at, {sizes}, {self._option_arguments()}, {scratch}{self._mask_arguments()});",
         ]
 
     def _strides(self, name: str) -> str:
         """Return an operand's strides as a rl::head_strides; trailing ones may be missing."""
         return f"{{{texts(*self.template.operands[name].strides)}}}"
 
-    def _options(self) -> str:
+    def _option_arguments(self) -> str:
         parameters = self.template.parameters
         return f"{parameters['scale']!r}f, {'true' if parameters['causal'] else 'false'}"
 
@@ -70,7 +71,7 @@ class AttentionWriter:
             work = as_size(work * size)
         self.kernel.work = work
 
-    def _mask(self) -> str:
+    def _mask_arguments(self) -> str:
         if self.template.score is not None:
             return self._score_function(self.template.score)
         operand = self.template.operands.get("mask")
@@ -89,14 +90,14 @@ class AttentionWriter:
         packed = _read_along_keys(score, self.template.parameters["scores"])
         seen = None if seen is None or any(node in packed for node in walk(seen)) else seen
         functions = [
-            self._function(f"{parameters}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
-            "0" if seen is None else self._function(parameters, score, seen, {}),
-            self._pack(score, list(packed)) if packed else "0",
+            self._score_lambda(f"{parameters}, auto value, [[maybe_unused]] const float* packed", score, score.body, packed),
+            "0" if seen is None else self._score_lambda(parameters, score, seen, {}),
+            self._packing_lambda(score, list(packed)) if packed else "0",
         ]
         flags = ["false" if seen is None else "true", "true" if self.template.parameters["empty_is_nan"] else "false"]
         return f",\n    rl::scored<{', '.join(flags)}, {len(packed)}>({', '.join(functions)})"
 
-    def _function(self, parameters: str, score: Pointwise, body: Value, packed: dict[Load, int]) -> str:
+    def _score_lambda(self, parameters: str, score: Pointwise, body: Value, packed: dict[Load, int]) -> str:
         writer = StatementWriter(score.variables[2], self.pointer, self.element_type, self.stream)
         writer.local[self.template.parameters["scores"]] = "value"
         writer.gathers = True
@@ -107,7 +108,7 @@ class AttentionWriter:
         lines = "".join(f"      {line}\n" for line in writer.lines)
         return f"[=]({parameters}) {{\n{lines}      return {result};\n    }}"
 
-    def _pack(self, score: Pointwise, loads: list[Load]) -> str:
+    def _packing_lambda(self, score: Pointwise, loads: list[Load]) -> str:
         batch, head, query, key = score.variables
         lines = "".join(
             f"      rl::pack_panel({self.pointer(load.buffer)} + {to_cpp(load.index)}, "

@@ -108,7 +108,7 @@ class ColumnKernel(KernelWriter):
     def write(self) -> Kernel:
         """Return the kernel."""
         runs, blocks = self.x.extent, quotient(rounded_up(self.width, BLOCK), BLOCK)
-        rows, vectors = self._tile(runs)
+        rows, vectors = self._choose_tile(runs)
         parts = quotient(rounded_up(runs, rows), rows)
         block, width = f"block % {size_operand(blocks)} * {BLOCK}L" if blocks != 1 else "0L", size_text(self.width)
         position = f"block / {size_operand(blocks)}" + (f" * {rows}" if rows > 1 else "")
@@ -128,7 +128,7 @@ class ColumnKernel(KernelWriter):
         head = [f"rl::for_each({count}, [&](auto lane, long i) {{", f"  const long c = {column};"]
         return [*head, *indented(self._write_passes([results])), "});"]
 
-    def _tile(self, runs: Size) -> tuple[int, int]:
+    def _choose_tile(self, runs: Size) -> tuple[int, int]:
         """Return the number of rows and vectors of results computed together."""
         loads = [node.index for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
         if sum(1 for body in self.bodies.values() for _ in walk(body)) > MAX_TILE_STEPS:
@@ -180,10 +180,10 @@ class ColumnKernel(KernelWriter):
         """Write one loop along the reduced dimension, for all reductions that can share it."""
         lines, inner, after, finish = [], [], [], []
         for results in parts:
-            writer = self._writer("tmp", results)
+            writer = self._make_writer("tmp", results)
             for position, member in enumerate(members):
                 name = f"total{results.suffix}_{len(results.known) + position}"
-                lines.append(_accumulator(member.data, name))
+                lines.append(_declare_accumulator(member.data, name))
                 in_parts = len(parts) > 1 and member.data.reduction_type == "sum" and member.data.dtype is float32
                 found = writer.write(results.bodies[member.name])
                 at = ", r" if member.data.reduction_type in ("argmax", "argmin") else ""
@@ -192,14 +192,14 @@ class ColumnKernel(KernelWriter):
                 finish.append((member, f"{name}.finish()", results))
             inner += writer.lines
         lines += _reduction_loop(size_text(self.r.extent), inner, after)
-        return [*lines, *(line for each in finish for line in self._finish(*each))]
+        return [*lines, *(line for each in finish for line in self._finish_member(*each))]
 
     def _write_row_value(self, member: Buffer, results: _Results) -> list[str]:
-        writer = self._writer(f"value{results.suffix}_{len(results.known)}_", results)
+        writer = self._make_writer(f"value{results.suffix}_{len(results.known)}_", results)
         result = writer.write(results.bodies[member.name])
-        return [*writer.lines, *self._finish(member, result, results)]
+        return [*writer.lines, *self._finish_member(member, result, results)]
 
-    def _finish(self, member: Buffer, value: str, results: _Results) -> list[str]:
+    def _finish_member(self, member: Buffer, value: str, results: _Results) -> list[str]:
         name = results.known[member.name] = f"value{results.suffix}_{len(results.known)}"
         lines = [f"const auto {name} = {value};"]
         if member.name in self.stored:
@@ -207,7 +207,7 @@ class ColumnKernel(KernelWriter):
             lines.append(f"lane.store({self.pointer(member.name, True)} + {position}, {name});")
         return lines
 
-    def _writer(self, prefix: str, results: _Results) -> StatementWriter:
+    def _make_writer(self, prefix: str, results: _Results) -> StatementWriter:
         start = f"{prefix}{results.suffix}_" if prefix == "tmp" and results.suffix else prefix
         writer = StatementWriter(results.c, self.pointer, self.element_type, self.stream, prefix=start)
         writer.local = dict(results.known)
@@ -229,7 +229,7 @@ def _reduction_loop(count: str, inner: list[str], after: list[str]) -> list[str]
     ]
 
 
-def _accumulator(loop: Reduction, name: str) -> str:
+def _declare_accumulator(loop: Reduction, name: str) -> str:
     kind = loop.body.dtype if loop.reduction_type in ("argmax", "argmin") else loop.dtype
     zero = literal(0, kind) if compute_type(kind) != "bool" else "false"
     return f"rl::column_accumulator<{ACCUMULATORS[loop.reduction_type]}, decltype(lane.broadcast({zero}))> {name};"

@@ -45,7 +45,7 @@ class ConvolutionWriter:
             )
         )  # fmt: skip
         call = f"rl::conv2d_direct({address}, {image_strides(source)}, panels"
-        return [*lines, *self._convolve(call, "rl::filter_scratch_bytes", outputs)]
+        return [*lines, *self._finish_call(call, "rl::filter_scratch_bytes", outputs)]
 
     def _winograd(self) -> list[str]:
         template = self.template
@@ -56,11 +56,11 @@ class ConvolutionWriter:
         arguments = f"{image_strides(weight)}, {texts(outputs, channels)}"
         lines = self.pack(PackedOperand(name, weight, depth, outputs, constant, "rl::pack_winograd", arguments))
         call = f"rl::conv2d_winograd({address}, {image_strides(source)}, {plain}, {image_strides(weight)}, panels"
-        return [*lines, *self._convolve(call, "rl::winograd_scratch_bytes", outputs)]
+        return [*lines, *self._finish_call(call, "rl::winograd_scratch_bytes", outputs)]
 
     def _volumes(self) -> list[str]:
         source, weight = (self.pointer_to(self.template.operands[name]) for name in ("input", "weight"))
-        return self._over_volumes(f"rl::convolve_volumes({source}, {weight}", "rl::volume_scratch_bytes", 1)
+        return self._finish_volume_call(f"rl::convolve_volumes({source}, {weight}", "rl::volume_scratch_bytes", 1)
 
     def _volumes_input(self) -> list[str]:
         template, parameters = self.template, self.template.parameters
@@ -74,9 +74,9 @@ class ConvolutionWriter:
         # stride[0] * stride[1] * stride[2]: each input element is read by one tap in this many
         steps = as_size(math.prod(parameters["shape"][6::5]))
         call = f"rl::volume_input_gradient({self.pointer_to(source)}, panels"
-        return [*lines, *self._over_volumes(call, "rl::volume_input_scratch_bytes", steps)]
+        return [*lines, *self._finish_volume_call(call, "rl::volume_input_scratch_bytes", steps)]
 
-    def _over_volumes(self, call: str, scratch_bytes: str, steps: Size) -> list[str]:
+    def _finish_volume_call(self, call: str, scratch_bytes: str, steps: Size) -> list[str]:
         """Complete a call with shape, scratch memory and epilogue."""
         template, shape = self.template, volume_shape(self.template.parameters["shape"])
         self.scratch = (f"scratch_{template.name}", f"{scratch_bytes}({shape}, {THREADS})")
@@ -95,7 +95,7 @@ class ConvolutionWriter:
             PackedOperand(name, weight, depth, columns, parameters["packed_once"], "rl::pack_gradient_filter", arguments)
         )  # fmt: skip
         call = f"rl::conv2d_input_gradient({address}, {image_strides(grad)}, panels"
-        return [*lines, *self._convolve(call, "rl::input_gradient_scratch_bytes", columns)]
+        return [*lines, *self._finish_call(call, "rl::input_gradient_scratch_bytes", columns)]
 
     def _convolution_weight(self) -> list[str]:
         template = self.template
@@ -104,21 +104,21 @@ class ConvolutionWriter:
         last = "true" if template.parameters["last"] else "false"
         way = "winograd" if template.parameters["winograd"] else "gradient"
         call = f"rl::conv2d_weight_{way}({addresses}, {last}"
-        return self._convolve(call, f"rl::weight_{way}_scratch_bytes", template.columns)
+        return self._finish_call(call, f"rl::weight_{way}_scratch_bytes", template.columns)
 
     def _depthwise(self) -> list[str]:
-        return self._channelwise("input", "rl::conv2d_channelwise", "rl::depthwise_scratch_bytes")
+        return self._call_channelwise("input", "rl::conv2d_channelwise", "rl::depthwise_scratch_bytes")
 
     def _depthwise_input(self) -> list[str]:
-        return self._channelwise("grad", "rl::channelwise_input_gradient", "rl::depthwise_input_scratch_bytes")
+        return self._call_channelwise("grad", "rl::channelwise_input_gradient", "rl::depthwise_input_scratch_bytes")
 
     def _grouped(self) -> list[str]:
-        return self._by_groups("input", "rl::conv2d_grouped", "rl::grouped_scratch_bytes", True)
+        return self._call_by_groups("input", "rl::conv2d_grouped", "rl::grouped_scratch_bytes", True)
 
     def _grouped_input(self) -> list[str]:
-        return self._by_groups("grad", "rl::grouped_input_gradient", "rl::grouped_input_scratch_bytes", False)
+        return self._call_by_groups("grad", "rl::grouped_input_gradient", "rl::grouped_input_scratch_bytes", False)
 
-    def _by_groups(self, source_name: str, function: str, scratch_bytes: str, forward: bool) -> list[str]:
+    def _call_by_groups(self, source_name: str, function: str, scratch_bytes: str, forward: bool) -> list[str]:
         template, parameters = self.template, self.template.parameters
         source, weight = template.operands[source_name], template.operands["weight"]
         shape, read, given = parameters["shape"], *parameters["each"]
@@ -130,9 +130,9 @@ class ConvolutionWriter:
         # Blocks of channels that fill whole vectors start at multiples of a vector.
         known = template.columns if read <= given and WIDEST_PANEL % given == 0 else 1
         call = f"{function}({self.pointer_to(source)}, {image_strides(source)}, panels"
-        return [*self.pack(operand), *self._convolve(call, scratch_bytes, known)]
+        return [*self.pack(operand), *self._finish_call(call, scratch_bytes, known)]
 
-    def _channelwise(self, source_name: str, function: str, scratch_bytes: str) -> list[str]:
+    def _call_channelwise(self, source_name: str, function: str, scratch_bytes: str) -> list[str]:
         template, parameters = self.template, self.template.parameters
         source, weight = template.operands[source_name], template.operands["weight"]
         address, channels, taps = self.pointer_to(source), template.columns, parameters["depth"]
@@ -140,15 +140,15 @@ class ConvolutionWriter:
         lines = self.pack(
             PackedOperand(name, weight, taps, channels, parameters["packed_once"], "rl::pack_depthwise", texts(channels, taps))
         )  # fmt: skip
-        return [*lines, *self._convolve(f"{function}({address}, {image_strides(source)}, panels", scratch_bytes, channels)]
+        return [*lines, *self._finish_call(f"{function}({address}, {image_strides(source)}, panels", scratch_bytes, channels)]
 
     def _depthwise_weight(self) -> list[str]:
         source, grad = self.template.operands["input"], self.template.operands["grad"]
         addresses = f"{self.pointer_to(source)}, {image_strides(source)}, {self.pointer_to(grad)}, {image_strides(grad)}"
         call = f"rl::channelwise_weight_gradient({addresses}"
-        return self._convolve(call, "rl::depthwise_weight_scratch_bytes", self.template.columns)
+        return self._finish_call(call, "rl::depthwise_weight_scratch_bytes", self.template.columns)
 
-    def _convolve(self, call: str, scratch_bytes: str, outputs: Size) -> list[str]:
+    def _finish_call(self, call: str, scratch_bytes: str, outputs: Size) -> list[str]:
         """Complete a call with shape, scratch memory and epilogue; rows of results have `outputs` columns."""
         template, sizes = self.template, self.template.parameters["shape"]
         shape = texts(*sizes)

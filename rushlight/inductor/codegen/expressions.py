@@ -56,13 +56,13 @@ def looked_up(body: Value, column: Var) -> set[Var]:
     reads = [node for node in walk(body) if isinstance(node, Indirect)]
     found: set[Var] = set()
     while True:
-        more = {node.variable for node in reads if depends_on(node.index, column) or _reads_at(node.index, found)}
+        more = {node.variable for node in reads if depends_on(node.index, column) or _is_indexed_by(node.index, found)}
         if more <= found:
             return found
         found |= more
 
 
-def _reads_at(value: Value, variables: set[Var]) -> bool:
+def _is_indexed_by(value: Value, variables: set[Var]) -> bool:
     return any(isinstance(node, Load | IndexValue) and _contains(node.index, variables) for node in walk(value))
 
 
@@ -143,31 +143,31 @@ class StatementWriter:
 
     def _write(self, value: Value) -> str:
         if isinstance(value, Load):
-            return self._load(value)
+            return self._write_load(value)
         if isinstance(value, Constant):
             if self.lane == SCALAR:
                 return literal(value.number, value.dtype)
             return self.bind(f"{self.lane}.broadcast({literal(value.number, value.dtype)})")
         if isinstance(value, RandomWord):
-            return self._random_word(value)
+            return self._write_random_word(value)
         if isinstance(value, IndexValue):
-            return self._index_value(value)
+            return self._write_index(value)
         if isinstance(value, Indirect):
-            return self._indirect(value)
+            return self._write_indirect(value)
         if isinstance(value, Masked):
             return self._emit_masked(value)
         if isinstance(value, Search):
-            return self._search(value)
-        return self._call(value)
+            return self._write_search(value)
+        return self._write_call(value)
 
-    def _scalar(self, value: Value) -> str:
+    def _write_scalar(self, value: Value) -> str:
         """Write a value that all lanes share, as a scalar."""
         outer, self.lane = self.lane, SCALAR
         found = self.write(value)
         self.lane = outer
         return found
 
-    def _load(self, value: Load) -> str:
+    def _write_load(self, value: Load) -> str:
         if value.buffer in self.row_values:
             scalar = self.row_values[value.buffer]
             return scalar if self.lane == SCALAR else self.bind(f"{self.lane}.broadcast({scalar})")
@@ -191,7 +191,7 @@ class StatementWriter:
             return self.bind(f"{self.lane}.load_reversed({at})")
         return self.bind(f"{self.lane}.load_strided({at}, {size_text(stride)})")
 
-    def _index_value(self, value: IndexValue) -> str:
+    def _write_index(self, value: IndexValue) -> str:
         stride = stride_along(value.index, self.column)
         text = to_cpp(value.index)
         if stride == 0 or self.lane == SCALAR:
@@ -200,7 +200,7 @@ class StatementWriter:
             return self.bind(f"{self.lane}.index({text})")
         return self.bind(f"{self.lane}.index({text}, {size_text(stride)})")
 
-    def _random_word(self, value: RandomWord) -> str:
+    def _write_random_word(self, value: RandomWord) -> str:
         stride, position = stride_along(value.index, self.column), to_cpp(value.index)
         draw = f"{self.stream(value.seed, value.offset)}.{value.name}"
         if self.lane == SCALAR:
@@ -209,15 +209,15 @@ class StatementWriter:
             return self.bind(f"{self.lane}.broadcast({draw}({SCALAR}, {position}))")
         return self.bind(f"{draw}({self.lane}, {position}" + (")" if stride in (1, None) else f", {size_text(stride)})"))
 
-    def _indirect(self, value: Indirect) -> str:
+    def _write_indirect(self, value: Indirect) -> str:
         wrap = "true" if value.wrap else "false"
-        changes = depends_on(value.index, self.column) or _reads_at(value.index, self.looked_up)
+        changes = depends_on(value.index, self.column) or _is_indexed_by(value.index, self.looked_up)
         size = f"{size_text(value.size)}, status"
         if changes and self.lane != SCALAR:
             position = Var(self.bind(f"rl::checked_places<{wrap}>({self.write(value.index)}, {size})"), value.size)
             self.looked_up.add(position)
         else:
-            position = Var(self.bind(f"rl::checked_index<{wrap}>({self._scalar(value.index)}, {size})"), value.size)
+            position = Var(self.bind(f"rl::checked_index<{wrap}>({self._write_scalar(value.index)}, {size})"), value.size)
         # A body merged from several elements may bind one variable to several positions.
         return self.write(substitute(value.body, {value.variable: position}))
 
@@ -230,22 +230,22 @@ class StatementWriter:
             positions.append(f"{self.lane}.index(0, {size_text(stride)})")
         return self.bind(f"{self.lane}.gather({self.pointer(buffer)} + {to_cpp(first)}, {' + '.join(positions)})")
 
-    def _search(self, value: Search) -> str:
+    def _write_search(self, value: Search) -> str:
         row = f"{self.pointer(value.row.buffer)} + {to_cpp(value.row.index)}"
         sizes = f"{size_text(value.step)}, {size_text(value.count)}"
         side = "true" if value.right else "false"
         return self.bind(f"rl::search<{side}>({self.lane}, {row}, {sizes}, {self.write(value.value)}, status)")
 
     def _emit_masked(self, value: Masked) -> str:
-        mask = self._scalar(value.mask)
+        mask = self._write_scalar(value.mask)
         name = self._fresh_name()
         self.lines.append(f"{self._indent}auto {name} = {self.lane}.broadcast({literal(0, value.dtype)});")
-        self._branch(f"if ({mask}) {{", name, value.body)
-        self._branch("} else {", name, value.other)
+        self._write_branch(f"if ({mask}) {{", name, value.body)
+        self._write_branch("} else {", name, value.other)
         self.lines.append(f"{self._indent}}}")
         return name
 
-    def _branch(self, head: str, name: str, body: Value) -> None:
+    def _write_branch(self, head: str, name: str, body: Value) -> None:
         self.lines.append(f"{self._indent}{head}")
         texts, nodes, indent = dict(self._texts), dict(self._nodes), self._indent
         self._indent += "  "
@@ -267,11 +267,11 @@ class StatementWriter:
             self._kept.append(value)
         return found
 
-    def _call(self, value: Call) -> str:
+    def _write_call(self, value: Call) -> str:
         if self.lane != SCALAR and not value.dtype.is_floating_point and self._is_uniform(value):
-            return self.bind(f"{self.lane}.broadcast({self._scalar(value)})")
+            return self.bind(f"{self.lane}.broadcast({self._write_scalar(value)})")
         if self.lane != SCALAR and value.name == "where" and value.dtype is not bool_ and self._is_uniform(value.arguments[0]):
-            mask, first, second = self._scalar(value.arguments[0]), *map(self.write, value.arguments[1:])
+            mask, first, second = self._write_scalar(value.arguments[0]), *map(self.write, value.arguments[1:])
             return self.bind(f"{mask} ? {first} : {second}")
         arguments = [self.write(argument) for argument in value.arguments]
         if value.name == "cast":

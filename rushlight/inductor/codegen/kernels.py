@@ -290,7 +290,7 @@ class LoopKernel(KernelWriter):
         for member in members:
             if isinstance(member.data, Reduction):
                 accumulators[member.name] = f"total_{len(scalars) + len(accumulators)}"
-                lines.append(_accumulator(member.data, accumulators[member.name]))
+                lines.append(_declare_accumulator(member.data, accumulators[member.name]))
 
         def statements(bodies: Sequence[Value], column: Var, gathers: bool = False) -> list[str]:
             writer = self._writer(column)
@@ -443,7 +443,7 @@ def _is_at_most(size: Size, limit: int) -> bool:
     return isinstance(size, int) and size <= limit
 
 
-def _accumulator(loop: Reduction, name: str) -> str:
+def _declare_accumulator(loop: Reduction, name: str) -> str:
     kind = loop.body.dtype if loop.reduction_type in ("argmax", "argmin") else loop.dtype
     return f"rl::accumulator<{ACCUMULATORS[loop.reduction_type]}, {compute_type(kind)}> {name};"
 

@@ -154,9 +154,9 @@ class ProgramWriter:
             *(buffer.name for buffer in self.lowered.inputs), *(buffer.name for buffer in constants),
             *(buffer.name for buffer in folded), *(operand.name for operand in packed), *program.panels, *own_outputs,
         ]  # fmt: skip
-        program.source = self._source(program)
+        program.source = self._source_text(program)
         program.calls = [call for call in self.calls if not call[0].constant]
-        program.timed_source = partial(self._source, program, timed=True)
+        program.timed_source = partial(self._source_text, program, timed=True)
         return program
 
     def _find_only_packed(self) -> dict[str, tuple[str, Kernel]]:
@@ -174,7 +174,7 @@ class ProgramWriter:
             kernel = writer.write()
             self._note_packed(kernel, writer.packed)
         else:
-            writer = self._loop_writer(group)
+            writer = self._make_loop_writer(group)
             kernel = writer.write()
         if writer.scratch is not None:
             self.scratch[writer.scratch[0]] = writer.scratch[1]
@@ -211,7 +211,7 @@ class ProgramWriter:
             kernel.numbers = member.passed
             self.calls.append((group, f"kernel_{member.number}", kernel))
 
-    def _loop_writer(self, group: Group) -> KernelWriter:
+    def _make_loop_writer(self, group: Group) -> KernelWriter:
         if is_ordered(group.members[0]):
             return ordered_kernel(group, self.buffers, group.members[0].name in self.in_place)
         run = run_of_results(group, self.symbols.hints)
@@ -250,7 +250,7 @@ class ProgramWriter:
 
     # Text
 
-    def _source(self, program: Program, timed: bool = False) -> str:
+    def _source_text(self, program: Program, timed: bool = False) -> str:
         random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
         clock = ("clock",) if timed else ()
         kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
@@ -259,26 +259,28 @@ class ProgramWriter:
         includes = "\n".join(f"#include <rushlight/{name}.h>" for name in (*HEADERS, *special, *random, *clock))
         functions = []
         for name, text in self.functions.items():
-            comment = "".join(f"// {line}\n" for line in self._comments(name))
+            comment = "".join(f"// {line}\n" for line in self._source_comments(name))
             functions.append(comment + text.replace("@", name, 1))
-        parts = [includes, *functions, self._fold(program), self._pack(program), self._entry(program, timed)]
+        parts = [includes, *functions, self._fold_function(program), self._pack_function(program)]
+        parts.append(self._entry_function(program, timed))
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def _comments(self, name: str) -> list[str]:
+    def _source_comments(self, name: str) -> list[str]:
         """Return comments with the operators and the user's source lines of a function's first use."""
         group = next(group for group, called, _ in self.calls if called == name)
         return [", ".join(group.origins()), *group.lines()]
 
-    def _fold(self, program: Program) -> str:
+    def _fold_function(self, program: Program) -> str:
         declared: list[str] = []
         names = self._declare_constants([*program.constants, *program.folded], declared)
-        return self._function("fold", declared, [line for call in self._calls(names, constant=True) for line in call])
+        return self._function("fold", declared, [line for call in self._kernel_calls(names, constant=True) for line in call])
 
-    def _pack(self, program: Program) -> str:
+    def _pack_function(self, program: Program) -> str:
         declared: list[str] = []
         names = self._declare_constants([*program.constants, *program.folded, *program.packed], declared)
         names |= self._declare_passing(program, f"buffers[{program.kept - 1}]", declared)
-        return self._function("pack", declared, [line for operand in program.packed for line in self._packing(operand, names)])
+        lines = [line for operand in program.packed for line in self._pack_constant(operand, names)]
+        return self._function("pack", declared, lines)
 
     def _declare_passing(self, program: Program, address: str, lines: list[str]) -> dict[str, str]:
         """Declare values that are computed only to be packed: they all start at the beginning of slot `panels`."""
@@ -295,7 +297,7 @@ class ProgramWriter:
         body = "\n".join(f"  {line}" for line in [*self._run_in_all_threads(declared + calls), "return 0;"])
         return f'extern "C" RL_UNOPTIMIZED int rushlight_{name}(void** buffers{self.parameter}) {{\n{body}\n}}'
 
-    def _entry(self, program: Program, timed: bool) -> str:
+    def _entry_function(self, program: Program, timed: bool) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
         names: dict[str, str] = {}
         pointers: list[str] = []
@@ -315,9 +317,9 @@ class ProgramWriter:
         names |= {operand.unpacked: self._source_of(operand, names) for operand in program.packed}
         arena = f"((char*)buffers[{len(program.slots)}])"
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
-        arena_size = self._place(program.arena, arena, names, lines, pointers)
+        arena_size = self._declare_arena_buffers(program.arena, arena, names, lines, pointers)
         names |= {name: names[target] for name, target in self.in_place.items()}
-        runs, times = self._calls(names), ""
+        runs, times = self._kernel_calls(names), ""
         if timed:
             times = f"{times_declaration(program.times)}\n\n"
             lines.append(f"rl::kernel_clock clock(rushlight_times, {len(runs)});")
@@ -328,12 +330,12 @@ class ProgramWriter:
         quickly = "RL_UNOPTIMIZED " if len(calls) > MAX_OPTIMIZED_LINES else ""
         return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers{self.parameter}) {{\n{body}\n}}'
 
-    def _place(
+    def _declare_arena_buffers(
         self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
     ) -> str:
         """Declare the buffers in the arena; returns the function for its size. `lines` run once, `pointers` in each thread."""
         if isinstance(plan, SlotPlan):
-            return self._place_slots(plan, arena, names, lines, pointers)
+            return self._declare_slot_buffers(plan, arena, names, lines, pointers)
         for name, offset in plan.offsets.items():
             names[name] = self._declare(name, f"({arena} + {offset}L)", pointers)
         for name in self.scratch:
@@ -343,8 +345,10 @@ class ProgramWriter:
         total = f"{plan.nbytes} + rl::largest({', '.join(scratch)})" if scratch else str(plan.nbytes)
         return f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
 
-    def _place_slots(self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]) -> str:
-        """Return `_place` for offsets that depend on size symbols."""
+    def _declare_slot_buffers(
+        self, plan: SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]
+    ) -> str:
+        """Do the same as `_declare_arena_buffers` for offsets that depend on size symbols."""
         slots = [list(map(size_text, slot.sizes)) for slot in plan.slots]
         scratch = self._scratch_sizes()
         slots += [scratch] if scratch else []
@@ -419,7 +423,7 @@ class ProgramWriter:
                 copies.append(f"rl::copy_shared({names[write.target]}, {names[write.buffer]}, {count});")
         return ["if (*status == 0) {", *(f"  {copy}" for copy in copies), "}"] if copies else []
 
-    def _calls(self, names: dict[str, str], constant: bool = False) -> list[list[str]]:
+    def _kernel_calls(self, names: dict[str, str], constant: bool = False) -> list[list[str]]:
         """Return the calls of the kernels that run each time, or of the kernels that fold constants. Each call comes after the
         packing of its operands during a run."""
         calls = []
@@ -428,26 +432,26 @@ class ProgramWriter:
                 continue
             packed = [self.packed[argument] for argument in kernel.arguments if argument in self.packed]
             line = next((line for member in group.members[::-1] for line in member.lines), "")
-            kept = [step for operand in packed if operand.constant for step in self._packing_in_run(operand, names)]
+            kept = [step for operand in packed if operand.constant for step in self._pack_in_run(operand, names)]
             calls.append([
                 *(f"if (panels) {step}" for step in kept),
-                _call(name, kernel, names) + (f"  // {line}" if line else ""),
+                _call_text(name, kernel, names) + (f"  // {line}" if line else ""),
             ])  # fmt: skip
         return calls
 
-    def _packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+    def _pack_constant(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
         """Return the statements that pack a constant, after the loop that computes it, if there is one."""
         packing = operand.call(self._source_of(operand, names), names[operand.name])
         return [*self._compute_before_packing(operand, names), packing]
 
-    def _packing_in_run(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
+    def _pack_in_run(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
         """Return the statements before a kernel that pack its operand during a run; a kernel with `by_panels` packs itself."""
-        return self._compute_before_packing(operand, names) if operand.by_panels else self._packing(operand, names)
+        return self._compute_before_packing(operand, names) if operand.by_panels else self._pack_constant(operand, names)
 
     def _compute_before_packing(self, operand: PackedOperand, names: dict[str, str]) -> list[str]:
         """Return the loop that computes the value to pack, if there is one."""
         source = operand.source.buffer
-        return [_call(*self.passing[source], names)] if source in self.passing else []
+        return [_call_text(*self.passing[source], names)] if source in self.passing else []
 
     def _source_of(self, operand: PackedOperand, names: dict[str, str]) -> str:
         """Return the address of the first element to pack."""
@@ -464,7 +468,7 @@ def _address(pointer: str, offset: int) -> str:
     return f"(char*){pointer} + {offset}L" if offset else pointer
 
 
-def _call(name: str, kernel: Kernel, names: dict[str, str]) -> str:
+def _call_text(name: str, kernel: Kernel, names: dict[str, str]) -> str:
     """Return the call of a kernel."""
     arguments = [names[argument] for argument in kernel.arguments]
     if kernel.uses_status:

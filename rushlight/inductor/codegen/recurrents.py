@@ -17,12 +17,12 @@ class RecurrentWriter:
     """The part of a template's writer for recurrent layers; `TemplateKernel` has the rest."""
 
     def _recurrent(self) -> list[str]:
-        return self._passes("recurrent_pass", "recurrent_steps", STEPS, self._gate_panels, self._recurrent_pass)
+        return self._call_for_passes("recurrent_pass", "recurrent_steps", STEPS, self._gate_panels, self._recurrent_pass)
 
     def _recurrent_backward(self) -> list[str]:
-        return self._passes("recurrent_back_pass", "recurrent_back", BACK, self._panels_back, self._pass_back)
+        return self._call_for_passes("recurrent_back_pass", "recurrent_back", BACK, self._panels_back, self._pass_back)
 
-    def _passes(
+    def _call_for_passes(
         self, kind: str, function: str, layers: dict[str, str], pack: Callable[[TemplateBuffer], tuple[str, list[str]]],
         fields: Callable[[TemplateBuffer, str], list[str]],
     ) -> list[str]:  # fmt: skip

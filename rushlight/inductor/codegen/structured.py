@@ -66,14 +66,14 @@ class StructuredWriter(ListWriter, MemoryWriter):
             first = [*kept, *prepared]
         work = [*first, *self._block(self.program.body), *self._outputs()]
         body = [*inputs, f"char* const scratch = arena + {self.arena}L;", "(void)scratch;", *work]
-        entry = self._function("int rushlight_entry(void** buffers", body)
+        entry = self._function_text("int rushlight_entry(void** buffers", body)
         scratch = [f"region_{number}::arena_bytes({self.threads[2:]})" for number in range(len(regions))]
         total = f"{self.arena}L + rl::largest(0L{''.join(f', {each}' for each in scratch)})"
         size = f'extern "C" long rushlight_arena_bytes({self.parameter[2:]}) {{ return {total}; }}'
         parts = [self._includes(), *self._times(), *regions, size, entry]
         return "\n\n".join([*parts, *(self._prepare_functions(kept, prepared) if self.is_kept else [])]) + "\n"
 
-    def _function(self, head: str, lines: Sequence[str]) -> str:
+    def _function_text(self, head: str, lines: Sequence[str]) -> str:
         text = "\n".join(f"  {line}" for line in lines)
         return f'extern "C" {head}{self.parameter}) {{\n{text}\n}}'
 
@@ -85,7 +85,8 @@ class StructuredWriter(ListWriter, MemoryWriter):
         for number, var in enumerate(self.program.inputs):
             if var in constant:
                 lines += self._input(var, f"cells[{number}]")
-        yield self._function("int rushlight_prepare(void** buffers", [*lines, *kept, *prepared, "(void)threads;", "return 0;"])
+        lines += [*kept, *prepared, "(void)threads;", "return 0;"]
+        yield self._function_text("int rushlight_prepare(void** buffers", lines)
 
     def _includes(self) -> str:
         found: dict[str, None] = {"#include <rushlight/vec.h>": None, "#include <rushlight/parallel.h>": None}

@@ -113,6 +113,6 @@ class _TurnedWriter(StatementWriter):
 
     turned: dict[tuple[str, Expr], str]
 
-    def _load(self, value: Load) -> str:
+    def _write_load(self, value: Load) -> str:
         row = self.turned.get((value.buffer, value.index))
-        return super()._load(value) if row is None else self.bind(f"{self.lane}.load({row} + {self.column.name})")
+        return super()._write_load(value) if row is None else self.bind(f"{self.lane}.load({row} + {self.column.name})")

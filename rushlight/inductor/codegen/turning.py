@@ -139,6 +139,8 @@ class _TurnedWriter(StatementWriter):
     turned: dict[tuple[str, str], str]
     wide: int
 
-    def _load(self, value: Load) -> str:
+    def _write_load(self, value: Load) -> str:
         name = self.turned.get((value.buffer, to_cpp(value.index)))
-        return super()._load(value) if name is None else self.bind(f"{self.lane}.load({name} + (c - first) * {self.wide}L + i)")
+        if name is None:
+            return super()._write_load(value)
+        return self.bind(f"{self.lane}.load({name} + (c - first) * {self.wide}L + i)")

@@ -70,7 +70,7 @@ def _combine_windows(graph: GraphBuilder, source: TensorBox, dim: int, outputs: 
     return graph.realize(graph.pointwise(size, kind, lambda index: call(combine, kind, last(index), rest.value(index))))
 
 
-def _elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
+def _count_elements(index: Index, sizes: tuple, pooled: tuple) -> Value:
     """Return the number of elements in the window at `index`."""
     lengths = []
     for dim in (ROWS, COLUMNS):
@@ -87,7 +87,7 @@ def adaptive_avg_pool2d(graph, self, output_size):
         total = _combine_windows(graph, total, dim, pooled[dim], "add")
 
     def inner(index: Index) -> Value:
-        return call("div", total.dtype, total.value(index), cast(_elements(index, self.size, pooled), total.dtype))
+        return call("div", total.dtype, total.value(index), cast(_count_elements(index, self.size, pooled), total.dtype))
 
     return graph.pointwise(pooled, self.dtype, inner)
 
@@ -98,7 +98,7 @@ def adaptive_avg_pool2d_backward(graph, grad_output, self):
     grad = in_full_precision(graph, grad_output)
 
     def share(index: Index) -> Value:
-        return call("div", grad.dtype, grad.value(index), cast(_elements(index, self.size, grad.size), grad.dtype))
+        return call("div", grad.dtype, grad.value(index), cast(_count_elements(index, self.size, grad.size), grad.dtype))
 
     shares = graph.pointwise(grad.size, grad.dtype, share)
     for dim in (COLUMNS, ROWS):
@@ -116,7 +116,7 @@ def adaptive_max_pool2d(graph, self, output_size):
     return values, _indices_of_largest(graph, self, largest, output_size)
 
 
-def _taps(position: Expr, inputs: int, outputs: int) -> list[Expr]:
+def _positions_in_window(position: Expr, inputs: int, outputs: int) -> list[Expr]:
     """Return the positions in a window of maximal length; shorter windows repeat their last one."""
     start, end = _window_bounds(position, inputs, outputs)
     return [*(start + tap for tap in range(longest_window(inputs, outputs) - 1)), end - 1]
@@ -131,7 +131,8 @@ def _indices_of_largest(graph: GraphBuilder, self: TensorBox, largest: TensorBox
 
     def row_in_column(index: Index) -> Value:
         (best, place), *rest = (
-            (self.value(_replace_position(index, ROWS, row)), _integer(row)) for row in _taps(index[ROWS], height, high)
+            (self.value(_replace_position(index, ROWS, row)), _as_int32(row))
+            for row in _positions_in_window(index[ROWS], height, high)
         )
         for value, row in rest:
             wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))
@@ -142,9 +143,9 @@ def _indices_of_largest(graph: GraphBuilder, self: TensorBox, largest: TensorBox
 
     def inner(index: Index) -> Value:
         best = None
-        for column in _taps(index[COLUMNS], width, wide):
+        for column in _positions_in_window(index[COLUMNS], width, wide):
             at = _replace_position(index, COLUMNS, column)
-            place = call("add", int32, call("mul", int32, rows.value(at), Constant(int32, width)), _integer(column))
+            place = call("add", int32, call("mul", int32, rows.value(at), Constant(int32, width)), _as_int32(column))
             candidate = largest.value(at), place
             best = candidate if best is None else _select_pairs(_comes_before(candidate, best), candidate, best)
         return cast(best[1], int64)
@@ -152,7 +153,7 @@ def _indices_of_largest(graph: GraphBuilder, self: TensorBox, largest: TensorBox
     return graph.pointwise((*largest.size[:-1], wide), int64, inner)
 
 
-def _integer(position: Expr) -> Value:
+def _as_int32(position: Expr) -> Value:
     return cast(index_value(position), int32)
 
 

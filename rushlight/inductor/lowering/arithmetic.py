@@ -50,10 +50,10 @@ def _register_extremum(name: str, comparison: str, of_integers: str, of_booleans
         kind = graph.promote(self, other)
         if kind.is_integral:
             return graph.elementwise(of_booleans if kind is bool_ else of_integers, kind, kind, self, other)
-        return _skipping_nan(graph, comparison, kind, self, other)
+        return _extremum_without_nan(graph, comparison, kind, self, other)
 
 
-def _skipping_nan(graph: GraphBuilder, comparison: str, kind: dtype, self: object, other: object) -> TensorBox:
+def _extremum_without_nan(graph: GraphBuilder, comparison: str, kind: dtype, self: object, other: object) -> TensorBox:
     size = broadcast_shapes(*[box.size for box in (self, other) if isinstance(box, TensorBox)])
     for box in (self, other):
         graph.prepare(box, size)

@@ -19,11 +19,11 @@ from rushlight.ops.meta.attention import default_scale
 Size = int | SymInt
 
 
-def _heads(graph: GraphBuilder, box: TensorBox) -> Operand:
+def _heads_operand(graph: GraphBuilder, box: TensorBox) -> Operand:
     return graph.strided_operand(in_float32(graph, box), box.size)
 
 
-def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
+def _mask_operand(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
     """Return the mask as it is in memory, with stride 0 where it is broadcast."""
     lead = (1,) * (4 - len(mask.size)) + mask.size
     graph.realize(mask)
@@ -32,7 +32,7 @@ def _mask(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Opera
     return Operand(small.buffer, small.offset, strides)
 
 
-def _heads_outside(box: TensorBox) -> TensorBox:
+def _move_heads_outside(box: TensorBox) -> TensorBox:
     """View [B, L, H, ...] as [B, H, L, ...]."""
     batch, rows, heads, *rest = box.size
     return box.view((batch, heads, rows, *rest), lambda index: [index[0], index[2], index[1], *index[3:]])
@@ -51,19 +51,19 @@ def _parameters(query: TensorBox, key: TensorBox, is_causal: bool, scale: float 
 def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
     parameters = _parameters(query, key, is_causal, scale)
     batch, heads, rows, depth = query.size
-    operands = {"q": _heads(graph, query), "k": _heads(graph, key), "v": _heads(graph, value)}
+    operands = {"q": _heads_operand(graph, query), "k": _heads_operand(graph, key), "v": _heads_operand(graph, value)}
     if attn_mask is not None:
-        operands["mask"] = _mask(graph, attn_mask, (batch, heads, rows, key.size[2]))
+        operands["mask"] = _mask_operand(graph, attn_mask, (batch, heads, rows, key.size[2]))
     if 1 not in graph.items_used:  # the log-sum-exp is not used
         made = graph.template(
             "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, **parameters
         )
-        return in_type(graph, _heads_outside(made), query.dtype), None
+        return in_type(graph, _move_heads_outside(made), query.dtype), None
     sizes = [(batch, rows, heads, depth), (batch, heads, rows)]
     total = sum(map(math.prod, sizes))
     made = graph.template("attention", (total,), float32, 1, total, operands, sums=math.prod(sizes[0]), **parameters)
     output, sums = made.sections(sizes)
-    return in_type(graph, _heads_outside(output), query.dtype), sums
+    return in_type(graph, _move_heads_outside(output), query.dtype), sums
 
 
 @lowering("_scaled_dot_product_flash_attention_for_cpu_backward")
@@ -71,14 +71,14 @@ def attention_backward(
     graph, grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None, scale=None
 ):  # fmt: skip
     names = {"q": query, "k": key, "v": value, "out": out, "grad": grad_out}
-    operands = {name: _heads(graph, box) for name, box in names.items()}
+    operands = {name: _heads_operand(graph, box) for name, box in names.items()}
     operands["sums"] = graph.strided_operand(logsumexp, logsumexp.size)
     if attn_mask is not None:
-        operands["mask"] = _mask(graph, attn_mask, (*query.size[:3], key.size[2]))
+        operands["mask"] = _mask_operand(graph, attn_mask, (*query.size[:3], key.size[2]))
     sizes = [tuple(box.size[dim] for dim in (0, 2, 1, 3)) for box in (query, key, value)]
     total = sum(map(math.prod, sizes))
     made = graph.template(
         "attention_backward", (total,), float32, 1, total, operands, **_parameters(query, key, is_causal, scale)
     )
-    parts = [_heads_outside(part) for part in made.sections(sizes)]
+    parts = [_move_heads_outside(part) for part in made.sections(sizes)]
     return tuple(in_type(graph, part, box.dtype) for part, box in zip(parts, (query, key, value), strict=True))

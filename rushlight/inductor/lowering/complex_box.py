@@ -109,12 +109,12 @@ def as_complex(graph: GraphBuilder, value: object, kind: dtype = complex64) -> C
     real = kind.to_real()
     if isinstance(value, TensorBox):
         part = graph.pointwise(value.size, real, lambda index: cast(value.value(index), real))
-        return ComplexBox(part, _number(graph, 0.0, real))
+        return ComplexBox(part, _constant_box(graph, 0.0, real))
     number = complex(value)
-    return ComplexBox(_number(graph, number.real, real), _number(graph, number.imag, real))
+    return ComplexBox(_constant_box(graph, number.real, real), _constant_box(graph, number.imag, real))
 
 
-def _number(graph: GraphBuilder, number: float, kind: dtype) -> TensorBox:
+def _constant_box(graph: GraphBuilder, number: float, kind: dtype) -> TensorBox:
     return graph.pointwise((), kind, lambda index: Constant(kind, number))
 
 

@@ -61,14 +61,14 @@ def _map(value: object, change: Callable[[ComplexBox], TensorBox]) -> object:
     return type(value)(_map(item, change) for item in value) if isinstance(value, list | tuple) else value
 
 
-def _of_parts(op: OpOverload, graph: GraphBuilder, *args: object, dtype: object = None, **kwargs: object) -> ComplexBox:
+def _apply_to_parts(op: OpOverload, graph: GraphBuilder, *args: object, dtype: object = None, **kwargs: object) -> ComplexBox:
     rule = LOWERINGS[op]
     parts = ([_map(value, lambda box, name=name: getattr(box, name)) for value in args] for name in ("real", "imag"))
     return ComplexBox(*(rule(graph, *given, **kwargs) for given in parts))
 
 
 for _name in OF_PARTS:
-    COMPLEX[aten(_name)] = functools.partial(_of_parts, aten(_name))
+    COMPLEX[aten(_name)] = functools.partial(_apply_to_parts, aten(_name))
 
 
 def result_type(graph: GraphBuilder, *operands: object) -> dtype:
@@ -84,7 +84,7 @@ def result_type(graph: GraphBuilder, *operands: object) -> dtype:
     return graph.promote(*stand_ins)
 
 
-def _both(graph: GraphBuilder, *operands: object) -> list[ComplexBox]:
+def _as_complex_operands(graph: GraphBuilder, *operands: object) -> list[ComplexBox]:
     kind = result_type(graph, *operands).to_complex()
     return [as_complex(graph, operand, kind) for operand in operands]
 
@@ -109,7 +109,7 @@ def conj(graph, self):
 
 @complex_rule("cat")
 def cat(graph, tensors, dim=0):
-    boxes = _both(graph, *tensors)
+    boxes = _as_complex_operands(graph, *tensors)
     sized = [_expand_imaginary(graph, box) for box in boxes]
     rule = LOWERINGS[aten("cat")]
     return ComplexBox(rule(graph, [box.real for box in sized], dim), rule(graph, [box.imag for box in sized], dim))
@@ -145,7 +145,7 @@ def to_copy(graph, self, *, dtype=None, **options):
 
 @complex_rule("where.self")
 def where(graph, condition, self, other):
-    one, second = _both(graph, self, other)
+    one, second = _as_complex_operands(graph, self, other)
     rule = LOWERINGS[aten("where.self")]
     return ComplexBox(rule(graph, condition, one.real, second.real), rule(graph, condition, one.imag, second.imag))
 
@@ -161,21 +161,21 @@ def pointwise_of(graph: GraphBuilder, name: str, *operands: TensorBox | float) -
 
 @complex_rule("add.Tensor")
 def add(graph, self, other, *, alpha=1):
-    one, second = _both(graph, self, other)
+    one, second = _as_complex_operands(graph, self, other)
     second = second if alpha == 1 else mul(graph, second, alpha)
     return ComplexBox(pointwise.add(graph, one.real, second.real), pointwise.add(graph, one.imag, second.imag))
 
 
 @complex_rule("sub.Tensor")
 def sub(graph, self, other, *, alpha=1):
-    one, second = _both(graph, self, other)
+    one, second = _as_complex_operands(graph, self, other)
     second = second if alpha == 1 else mul(graph, second, alpha)
     return ComplexBox(pointwise.sub(graph, one.real, second.real), pointwise.sub(graph, one.imag, second.imag))
 
 
 @complex_rule("mul.Tensor")
 def mul(graph, self, other):
-    a, b = _both(graph, self, other)
+    a, b = _as_complex_operands(graph, self, other)
     product = functools.partial(pointwise.mul_boxes, graph)
     real = pointwise.sub(graph, product(a.real, b.real), product(a.imag, b.imag))
     return ComplexBox(real, pointwise.add(graph, product(a.real, b.imag), product(a.imag, b.real)))
@@ -183,7 +183,7 @@ def mul(graph, self, other):
 
 @complex_rule("div.Tensor")
 def div(graph, self, other):
-    a, b = _both(graph, self, other)
+    a, b = _as_complex_operands(graph, self, other)
     of = functools.partial(pointwise_of, graph)
     real, imag = of("abs", b.real), of("abs", b.imag)
     wide = graph.elementwise("ge", real.dtype, bool_, real, imag)
@@ -221,27 +221,27 @@ def sgn(graph, self):
     return each_part(self, lambda part: rule(pointwise_of(graph, "div", part, length)))
 
 
-def _comparison(name: str, join: str) -> None:
+def _register_comparison(name: str, join: str) -> None:
     @complex_rule(f"{name}.Tensor")
     def rule(graph, self, other):
-        a, b = _both(graph, self, other)
+        a, b = _as_complex_operands(graph, self, other)
         parts = [graph.elementwise(name, a.real.dtype, bool_, *each) for each in ((a.real, b.real), (a.imag, b.imag))]
         return graph.elementwise(join, bool_, bool_, *parts)
 
 
-_comparison("eq", "logical_and")
-_comparison("ne", "logical_or")
+_register_comparison("eq", "logical_and")
+_register_comparison("ne", "logical_or")
 
 
-def _special(name: str) -> None:
+def _register_test_of_parts(name: str) -> None:
     @complex_rule(name)
     def rule(graph, self):
         parts = [LOWERINGS[aten(name)](graph, part) for part in (self.real, self.imag)]
         return graph.elementwise("logical_or", bool_, bool_, *parts)
 
 
-_special("isnan")
-_special("isinf")
+_register_test_of_parts("isnan")
+_register_test_of_parts("isinf")
 
 
 # Functions
@@ -272,7 +272,7 @@ def sqrt(graph, self):
     return ComplexBox(where_(is_right, root, other), of("copysign", where_(is_right, other, root), self.imag))
 
 
-def _of_both_angles(name: str, real: tuple[str, str], imag: tuple[str, str], negative: bool) -> None:
+def _register_function_of_angles(name: str, real: tuple[str, str], imag: tuple[str, str], negative: bool) -> None:
     """Register a function of x + iy of the form f(x) g(y) + i h(x) k(y)."""
 
     @complex_rule(name)
@@ -282,10 +282,10 @@ def _of_both_angles(name: str, real: tuple[str, str], imag: tuple[str, str], neg
         return ComplexBox(made[0], of("neg", made[1]) if negative else made[1])
 
 
-_of_both_angles("sin", ("sin", "cosh"), ("cos", "sinh"), False)
-_of_both_angles("cos", ("cos", "cosh"), ("sin", "sinh"), True)
-_of_both_angles("sinh", ("sinh", "cos"), ("cosh", "sin"), False)
-_of_both_angles("cosh", ("cosh", "cos"), ("sinh", "sin"), False)
+_register_function_of_angles("sin", ("sin", "cosh"), ("cos", "sinh"), False)
+_register_function_of_angles("cos", ("cos", "cosh"), ("sin", "sinh"), True)
+_register_function_of_angles("sinh", ("sinh", "cos"), ("cosh", "sin"), False)
+_register_function_of_angles("cosh", ("cosh", "cos"), ("sinh", "sin"), False)
 
 
 @complex_rule("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
@@ -296,7 +296,7 @@ def power(graph, self, exponent):
         for _ in range(int(exponent) - 1):
             made = mul(graph, made, self)
         return made
-    base, exponents = _both(graph, self, exponent)
+    base, exponents = _as_complex_operands(graph, self, exponent)
     made = exp(graph, mul(graph, exponents, log(graph, base)))
     is_zero = graph.elementwise("eq", base.real.dtype, bool_, absolute(graph, base), 0.0)
     rule = functools.partial(LOWERINGS[aten("where.self")], graph, is_zero, 0.0)
@@ -306,18 +306,18 @@ def power(graph, self, exponent):
 # Products of matrices
 
 
-def _product(rule: Callable, graph: GraphBuilder, self: ComplexBox, other: ComplexBox) -> ComplexBox:
+def _complex_product(rule: Callable, graph: GraphBuilder, self: ComplexBox, other: ComplexBox) -> ComplexBox:
     multiply = functools.partial(rule, graph)
     real = pointwise.sub(graph, multiply(self.real, other.real), multiply(self.imag, other.imag))
     return ComplexBox(real, pointwise.add(graph, multiply(self.real, other.imag), multiply(self.imag, other.real)))
 
 
-COMPLEX[aten("mm")] = functools.partial(_product, products.matrix_product)
-COMPLEX[aten("bmm")] = functools.partial(_product, products.bmm)
+COMPLEX[aten("mm")] = functools.partial(_complex_product, products.matrix_product)
+COMPLEX[aten("bmm")] = functools.partial(_complex_product, products.bmm)
 
 
 @complex_rule("addmm")
 def addmm(graph, self, mat1, mat2, *, beta=1, alpha=1):
-    product = _product(products.matrix_product, graph, mat1, mat2)
+    product = _complex_product(products.matrix_product, graph, mat1, mat2)
     product = product if alpha == 1 else mul(graph, product, alpha)
     return product if beta == 0 else add(graph, product, self if beta == 1 else mul(graph, self, beta))

@@ -41,12 +41,13 @@ def convolution_backward(
     to_input = to_weight = to_bias = None
     if output_mask[0] and transposed:
         to_input = plain_convolution(graph, grad, filters, None, stride, padding, dilation, groups)
-        to_input = to_input.view(source.size, lambda index: index) if any(_further(output_padding, stride)) else to_input
+        if any(_count_further_windows(output_padding, stride)):
+            to_input = to_input.view(source.size, lambda index: index)
     elif output_mask[0]:
         to_input = input_gradient(graph, grad, filters, source.size, geometry)
     if output_mask[1]:
         wide, narrow = (grad, source) if transposed else (source, grad)
-        if transposed and any(further := _further(output_padding, stride)):
+        if transposed and any(further := _count_further_windows(output_padding, stride)):
             narrow = constant_pad_nd(graph, narrow, [count for more in reversed(further) for count in (0, more)])
         to_weight = weight_gradient(graph, wide, narrow, filters, geometry)
     if output_mask[2]:
@@ -54,7 +55,7 @@ def convolution_backward(
     return tuple(box if box is None else in_type(graph, box, kind) for box in (to_input, to_weight, to_bias))
 
 
-def _further(output_padding: list[int], stride: list[int]) -> list[int]:
+def _count_further_windows(output_padding: list[int], stride: list[int]) -> list[int]:
     """Return the number of additional windows in each dimension that output padding makes room for."""
     return [more // step for more, step in zip(output_padding, stride, strict=True)]
 
@@ -65,10 +66,10 @@ def _further(output_padding: list[int], stride: list[int]) -> list[int]:
 def input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     """Return the gradient of a plain convolution's input, which has `size`."""
     made = image_input_gradient(graph, grad, weight, size, geometry)
-    return _by_transposing(graph, grad, weight, size, geometry) if made is None else made
+    return _gradient_by_transposing(graph, grad, weight, size, geometry) if made is None else made
 
 
-def _by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+def _gradient_by_transposing(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     """Return the gradient as a transposed convolution, cropped to the input's size; with stride 1 as a plain convolution."""
     ways = zip(weight.size[2:], geometry.padding, geometry.dilation, strict=True)
     border = [spread * (kernel - 1) - pad for kernel, pad, spread in ways]
@@ -105,15 +106,15 @@ def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox
     size = weight.size
     if len(size) == 3:
         images = (as_images(source), as_images(grad), (*size[:2], 1, size[2]))
-        return _image_weight(graph, *images, geometry.of_images).reshape(size)
+        return _gradient_of_image_weight(graph, *images, geometry.of_images).reshape(size)
     if len(size) == 5:
-        return _volume_weight(graph, source, grad, size, geometry)
+        return _gradient_of_volume_weight(graph, source, grad, size, geometry)
     if 1 in (size[1], size[2] * size[3]) or not lies_channels_last(graph, weight):
-        return _image_weight(graph, source, grad, size, geometry)
-    return as_channels_first(_image_weight(graph, source, grad, size, geometry, last=True))
+        return _gradient_of_image_weight(graph, source, grad, size, geometry)
+    return as_channels_first(_gradient_of_image_weight(graph, source, grad, size, geometry, last=True))
 
 
-def _image_weight(
+def _gradient_of_image_weight(
     graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry, last: bool = False
 ) -> TensorBox:
     """Return [O, C / g, kh, kw], or [O, kh, kw, C / g] if `last`."""
@@ -136,7 +137,7 @@ def _image_weight(
     )  # fmt: skip
 
 
-def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+def _gradient_of_volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     """Return a 3-D weight gradient as a 2-D one: the layers are images, the taps in depth additional channels."""
     volumes = Volumes(graph, source, size, geometry.stride, geometry.padding, geometry.dilation, geometry.groups)
     layers, each, taps = volumes.layers, volumes.each, volumes.taps
@@ -144,5 +145,5 @@ def _volume_weight(graph, source: TensorBox, grad: TensorBox, size: tuple, geome
         (volumes.volumes * layers, grad.size[1], *grad.size[3:]),
         lambda index: [index[0] // layers, index[1], index[0] % layers, *index[2:]],
     )
-    made = _image_weight(graph, volumes.joined(), of_grad, (size[0], taps * each, *size[3:]), geometry.of_images)
+    made = _gradient_of_image_weight(graph, volumes.joined(), of_grad, (size[0], taps * each, *size[3:]), geometry.of_images)
     return made.view(size, lambda index: [index[0], index[2] * each + index[1], *index[3:]])

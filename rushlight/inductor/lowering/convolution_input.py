@@ -50,13 +50,13 @@ def image_input_gradient(graph, grad: TensorBox, weight: TensorBox, size: tuple,
         )  # fmt: skip
         return None if made is None else made.reshape(size)
     if len(weight.size) == 4 and geometry.groups == 1:
-        return _image_input(graph, grad, weight, size, geometry)
+        return _lower_general(graph, grad, weight, size, geometry)
     if len(weight.size) == 4 and has_filter_each(weight, geometry.groups) and (
         max(geometry.stride) > 1 or lies_channels_last(graph, grad)
     ):
-        return _depthwise_input(graph, grad, weight, size, geometry)
+        return _lower_depthwise(graph, grad, weight, size, geometry)
     if len(weight.size) == 4 and has_narrow_groups(weight, geometry.groups):
-        return _narrow_groups_input(graph, grad, weight, size, geometry)
+        return _lower_narrow_groups(graph, grad, weight, size, geometry)
     return None
 
 
@@ -65,7 +65,7 @@ def as_images(box: TensorBox) -> TensorBox:
     return box.reshape((*box.size[:2], 1, box.size[2]))
 
 
-def _by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: tuple) -> TensorBox | None:
+def _lower_by_winograd(graph, grad: TensorBox, filters: Operand, size: tuple, shape: tuple) -> TensorBox | None:
     """Return the gradient by Winograd's algorithm, as a convolution with the flipped weight; None if another way is faster."""
     images, channels, height, width = size
     outputs, pads = shape[4], [2 - pad for pad in shape[9:11]]
@@ -88,7 +88,7 @@ def _size_after(shape: tuple) -> tuple:
     return tuple(extent + 2 * pad - 2 for extent, pad in zip(shape[2:4], shape[9:11], strict=True))
 
 
-def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+def _lower_general(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     images, channels, height, width = size
     outputs, _, *kernel = weight.size
     source, filters = any_operand(graph, grad), filter_operand(graph, weight)
@@ -96,7 +96,7 @@ def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometr
     constant = graph.is_constant_buffer(filters.buffer)
     shape = conv_shape(size, weight.size, geometry)
     if can_be_winograd(shape):
-        made = _by_winograd(graph, grad, filters, size, shape)
+        made = _lower_by_winograd(graph, grad, filters, size, shape)
         if made is not None:
             return made
     if is_product(source, conv_shape(grad.size, weight.size, geometry)):
@@ -115,7 +115,7 @@ def _image_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometr
     return as_channels_first(made)
 
 
-def _depthwise_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+def _lower_depthwise(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     images, channels, height, width = size
     filters = contiguous_operand(graph, weight)
     made = graph.template(
@@ -126,7 +126,7 @@ def _depthwise_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geo
     return as_channels_first(made)
 
 
-def _narrow_groups_input(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
+def _lower_narrow_groups(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     images, channels, height, width = size
     filters, (outputs, each, *kernel) = contiguous_operand(graph, weight), as_sizes(weight.size)
     given = outputs // geometry.groups

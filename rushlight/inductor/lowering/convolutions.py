@@ -28,13 +28,13 @@ def convolution(graph, input, weight, bias, stride, padding, dilation, groups):
     out_width = (width + 2 * padding[1] - reach_width) // stride[1] + 1
     shape = (images, channels, height, width, outputs, kernel_height, kernel_width, *stride, *padding, *dilation, groups)
     if has_filter_each(weight, groups) and lies_channels_last(graph, input):
-        made = _depthwise(graph, input, weight, shape, (images, out_height, out_width, outputs))
+        made = _lower_depthwise(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif has_narrow_groups(weight, groups):
-        made = _narrow_groups(graph, input, weight, shape, (images, out_height, out_width, outputs))
+        made = _lower_narrow_groups(graph, input, weight, shape, (images, out_height, out_width, outputs))
     elif groups > 1 or has_one_filter(weight):
         made = _lower_grouped(graph, input, weight, shape, (images, outputs, out_height, out_width))
     else:
-        made = _channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
+        made = _lower_channels_last(graph, input, weight, shape, (images, out_height, out_width, outputs))
     result = made if bias is None else add(graph, made, bias.reshape((1, outputs, 1, 1)))
     if graph.consumers == 1 and graph.is_constant(weight) and (bias is None or graph.is_constant(bias)):
         graph.scaled_forms[result] = lambda scale: _fold_scale(
@@ -77,7 +77,7 @@ def lies_channels_last(graph, image: TensorBox) -> bool:
     return found is not None and found.strides[1] == 1
 
 
-def _depthwise(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+def _lower_depthwise(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     filters = contiguous_operand(graph, weight)
     operands = {"input": graph.operand(input, input.size), "weight": filters}
     made = graph.template(
@@ -87,7 +87,7 @@ def _depthwise(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: t
     return as_channels_first(made)
 
 
-def _narrow_groups(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+def _lower_narrow_groups(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     filters, groups = contiguous_operand(graph, weight), shape[-1]
     outputs, channels, kernel_height, kernel_width = as_sizes(weight.size)
     operands = {"input": channels_last_operand(graph, input), "weight": filters}
@@ -142,7 +142,7 @@ def filter_operand(graph, weight: TensorBox) -> Operand:
     return contiguous_operand(graph, weight)
 
 
-def _channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+def _lower_channels_last(graph, input: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     images, out_height, out_width, outputs = size
     source = graph.operand(input, input.size) or graph.operand(graph.copy(input, row_major=False), input.size)
     filters = filter_operand(graph, weight)

@@ -37,7 +37,7 @@ def _contribution(difference: Value, p: float) -> Value:
     return size if p in (1, math.inf) else call("pow", kind, size, _constant(p, kind))
 
 
-def _root(graph: GraphBuilder, total: TensorBox, p: float) -> TensorBox:
+def _take_root(graph: GraphBuilder, total: TensorBox, p: float) -> TensorBox:
     if p in (0, 1, math.inf):
         return total
     if p == 2:
@@ -76,7 +76,7 @@ def cdist(graph, x1, x2, p, compute_mode):
         return _contribution(call("sub", kind, points(lead, row, coordinate), others(lead, coordinate, column)), p)
 
     terms = graph.pointwise((*size, width), kind, inner)
-    return _root(graph, graph.reduction(terms, (len(size),), "max" if p == math.inf else "sum", kind, False), p)
+    return _take_root(graph, graph.reduction(terms, (len(size),), "max" if p == math.inf else "sum", kind, False), p)
 
 
 def _pair_factors(graph: GraphBuilder, grad: TensorBox, distance: TensorBox, p: float) -> TensorBox:
@@ -161,7 +161,7 @@ def _load_at(graph: GraphBuilder, box: TensorBox, position: Value) -> Value:
     return Indirect(box.dtype, variable, position, as_size(box.size[0]), box.value([variable]))
 
 
-def _count(self: TensorBox) -> Value:
+def _number_of_points(self: TensorBox) -> Value:
     return number_value(self.size[0], int64)
 
 
@@ -172,7 +172,7 @@ def pdist(graph, self, p=2):
     if 0 in (pairs, self.size[1]):
         return graph.pointwise((pairs,), self.dtype, lambda at: _constant(0, self.dtype))
     whole = graph.realize(cdist(graph, self, self, p, None)).reshape((rows * rows,))
-    count = _count(self)
+    count = _number_of_points(self)
 
     def inner(at: Index) -> Value:
         pair = index_value(at[0])
@@ -188,7 +188,7 @@ def pdist_backward(graph, grad, self, p, pdist):
     kind, rows = self.dtype, self.size[0]
     if 0 in (grad.size[0], self.size[1]):
         return graph.pointwise(self.size, kind, lambda at: _constant(0, kind))
-    count = _count(self)
+    count = _number_of_points(self)
 
     def matrix(values: TensorBox) -> TensorBox:
         """Return the symmetric matrix of the pairs' values, with 0 on the diagonal."""

@@ -33,7 +33,7 @@ def _move_axis(box: TensorBox, axis: int, last: int) -> TensorBox:
     return box.view(size, reindex)
 
 
-def _moved_back(box: TensorBox, last: int, axis: int) -> TensorBox:
+def _move_axis_back(box: TensorBox, last: int, axis: int) -> TensorBox:
     size = list(box.size)
     size.insert(axis, size.pop(last))
 
@@ -54,10 +54,10 @@ def _transform(
     count = math.prod(rows.size[: rank - 1])
     work = 8 * math.prod(rows.size)
     (made,) = library_call(graph, function, kind, [rows], [((*rows.size[: rank - 1], *result), kind)], [count, *numbers], work)
-    return _moved_back(made, rank - 1, axis)
+    return _move_axis_back(made, rank - 1, axis)
 
 
-def _along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size, normalization: int) -> ComplexBox:
+def _transform_along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size, normalization: int) -> ComplexBox:
     """Compute complex transforms along several dimensions; the last one applies the normalization."""
     for position, axis in enumerate(axes):
         scaling = normalization if position == len(axes) - 1 else UNSCALED
@@ -70,7 +70,7 @@ def _along(graph, self: ComplexBox, axes: list[int], forward: bool, points: Size
 @complex_rule("_fft_c2c")
 def c2c(graph, self, dim, normalization, forward):
     axes = [wrap_dim(axis, len(self.size)) for axis in dim]
-    return _along(graph, self, axes, bool(forward), math.prod(self.size[axis] for axis in axes), normalization)
+    return _transform_along(graph, self, axes, bool(forward), math.prod(self.size[axis] for axis in axes), normalization)
 
 
 @complex_rule("_fft_r2c")
@@ -80,13 +80,13 @@ def r2c(graph, self, dim, normalization, onesided):
     points, kept = math.prod(self.size[axis] for axis in (*others, last)), n // 2 + 1 if onesided else n
     numbers = [n, kept, points, UNSCALED if others else normalization]
     made = _transform(graph, REAL_TO_COMPLEX, self, self.dtype, last, len(self.size), (kept, PARTS), numbers)
-    return _along(graph, of_pairs(made), others, True, points, normalization)
+    return _transform_along(graph, of_pairs(made), others, True, points, normalization)
 
 
 @complex_rule("_fft_c2r")
 def c2r(graph, self, dim, normalization, last_dim_size):
     *others, last = (wrap_dim(axis, len(self.size)) for axis in dim)
     points = math.prod(self.size[axis] for axis in others) * last_dim_size
-    first = _along(graph, self, others, False, points, UNSCALED)
+    first = _transform_along(graph, self, others, False, points, UNSCALED)
     pairs, numbers = pairs_of(graph, first), [last_dim_size, self.size[last], points, normalization]
     return _transform(graph, COMPLEX_TO_REAL, pairs, pairs.dtype, last, len(self.size), (last_dim_size,), numbers)

@@ -45,15 +45,15 @@ def library_call(
                 "results": len(results), "scratch": function.scratch, "scratch_of": function.scratch_of,
                 "reports": function.reports, "work": as_size(work),
             }  # fmt: skip
-            buffer = _template(graph, "library", given, size, element, parameters)
+            buffer = _make_template(graph, "library", given, size, element, parameters)
             first = buffer.name
         else:
-            buffer = _template(graph, "further_result", {"of": Operand(first, 0, ())}, size, element, {"place": place})
+            buffer = _make_template(graph, "further_result", {"of": Operand(first, 0, ())}, size, element, {"place": place})
         made.append(TensorBox(StorageBox(None, buffer), size, element))
     return made
 
 
-def _template(
+def _make_template(
     graph: GraphBuilder, kind: str, operands: dict[str, Operand], size: Sizes, element: dtype, parameters: dict
 ) -> TemplateBuffer:  # fmt: skip
     layout = contiguous_layout(element, as_sizes(size))

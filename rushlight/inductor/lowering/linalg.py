@@ -46,7 +46,7 @@ def _call(graph, name: str, operands: list[TensorBox], results: list, numbers: l
     return library_call(graph, FUNCTIONS[name], operands[0].dtype, operands, results, numbers, work)
 
 
-def _nothing(graph, like: TensorBox) -> TensorBox:
+def _empty_box(graph, like: TensorBox) -> TensorBox:
     return graph.pointwise((0,), like.dtype, lambda index: Constant(like.dtype, 0))
 
 
@@ -71,7 +71,7 @@ def lu_unpack(graph, LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     results = [((*batch, m, m), LU_data.dtype), ((*batch, m, inner), LU_data.dtype), ((*batch, inner, n), LU_data.dtype)]
     made = _call(graph, "lu_unpack", [LU_data, LU_pivots], results, [math.prod(batch), m, n])
     wanted = (unpack_pivots, unpack_data, unpack_data)
-    return tuple(box if is_wanted else _nothing(graph, LU_data) for box, is_wanted in zip(made, wanted, strict=True))
+    return tuple(box if is_wanted else _empty_box(graph, LU_data) for box, is_wanted in zip(made, wanted, strict=True))
 
 
 def _broadcast(graph, a: TensorBox, b: TensorBox) -> tuple[TensorBox, TensorBox, tuple]:
@@ -89,10 +89,10 @@ def solve_ex(graph, A, B, *, left=True, check_errors=False):
     numbers = [math.prod(batch), *b.size[-2:], bool(check_errors)]
     made, info = _call(graph, "solve", [a, b], [(b.size, A.dtype), (batch, int32)], numbers)
     solution = made.reshape(made.size[:-1]) if is_vector else made if left else transposed(made)
-    return solution, _of_each_matrix(info, A.size[:-2])
+    return solution, _drop_broadcast(info, A.size[:-2])
 
 
-def _of_each_matrix(info: TensorBox, batch: tuple) -> TensorBox:
+def _drop_broadcast(info: TensorBox, batch: tuple) -> TensorBox:
     """Undo broadcasting: `info` for each of the given matrices."""
     extra = len(info.size) - len(batch)
     zero = [as_expr(0)] * extra
@@ -139,7 +139,7 @@ def qr(graph, A, mode="reduced"):
     inner = m if mode == "complete" else min(m, n)
     results = [((*batch, m, inner), A.dtype), ((*batch, inner, n), A.dtype)]
     q, r = _call(graph, "qr", [A], results, [math.prod(batch), m, n, inner])
-    return (_nothing(graph, A) if mode == "r" else q), r
+    return (_empty_box(graph, A) if mode == "r" else q), r
 
 
 @lowering("_linalg_eigh")
@@ -147,7 +147,7 @@ def eigh(graph, A, UPLO="L", compute_v=True):
     results = [(A.size[:-1], A.dtype), (A.size, A.dtype)]
     numbers = [math.prod(A.size[:-2]), A.size[-1], UPLO.upper() == "L"]
     values, vectors = _call(graph, "eigh", [A], results, numbers)
-    return values, vectors if compute_v else _nothing(graph, A)
+    return values, vectors if compute_v else _empty_box(graph, A)
 
 
 @lowering("_linalg_svd")
@@ -158,7 +158,7 @@ def svd(graph, A, full_matrices=False, compute_uv=True, *, driver=None):
     # A library call always fills its first buffer, so the values come first.
     results = [((*batch, count), A.dtype), ((*batch, m, left), A.dtype), ((*batch, right, n), A.dtype)]
     values, u, vh = _call(graph, "svd", [A], results, [math.prod(batch), m, n, left, right])
-    return (u, values, vh) if compute_uv else (_nothing(graph, A), values, _nothing(graph, A))
+    return (u, values, vh) if compute_uv else (_empty_box(graph, A), values, _empty_box(graph, A))
 
 
 @lowering("linalg_pinv.atol_rtol_tensor")

@@ -11,14 +11,14 @@ from rushlight.inductor.lowering.reductions import lies_side_by_side, reduce_box
 from rushlight.inductor.lowering.registry import lowering
 
 
-def _exponentials(graph, self, dim):
+def _shifted_exponentials(graph, self, dim):
     """Return exp(x - max) along `dim`, flushed to 0 below the smallest normal number, and its argument."""
     high = reduce_box(graph, self, (dim,), "max", self.dtype, True)
     shifted = sub(graph, self, high)
     return graph.elementwise("exp_nonpositive", self.dtype, self.dtype, shifted), shifted
 
 
-def _rows(graph, self, dim):
+def _prepare_rows(graph, self, dim):
     """Return the input of softmax: a box with at least one dimension, in full precision, and the dimension."""
     box = self if self.size else self.reshape((1,))
     if box.reindex is None:
@@ -34,16 +34,16 @@ def in_full_precision(graph, box):
 
 @lowering("_softmax")
 def softmax(graph, self, dim, half_to_float):
-    box, dim = _rows(graph, self, dim)
-    grown, _ = _exponentials(graph, box, dim)
+    box, dim = _prepare_rows(graph, self, dim)
+    grown, _ = _shifted_exponentials(graph, box, dim)
     graph.realize(grown)
     return div(graph, grown, reduce_box(graph, grown, (dim,), "sum", box.dtype, True)).reshape(self.size)
 
 
 @lowering("_log_softmax")
 def log_softmax(graph, self, dim, half_to_float):
-    box, dim = _rows(graph, self, dim)
-    grown, shifted = _exponentials(graph, box, dim)
+    box, dim = _prepare_rows(graph, self, dim)
+    grown, shifted = _shifted_exponentials(graph, box, dim)
     total = reduce_box(graph, grown, (dim,), "sum", box.dtype, True)
     logarithm = graph.realize(graph.elementwise("log", box.dtype, box.dtype, total))
     return sub(graph, shifted, logarithm).reshape(self.size)
@@ -57,7 +57,7 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
     values = in_full_precision(graph, graph.realize(self))
     kind = values.dtype
     mean = graph.realize(div(graph, reduce_box(graph, values, dims, "sum", kind, True), count))
-    spread = _along(graph, values, dims)
+    spread = _make_spreader(graph, values, dims)
     centred = sub(graph, values, spread(mean))
     squares = mul_boxes(graph, centred, centred)
     variance = div(graph, reduce_box(graph, squares, dims, "sum", kind, True), count)
@@ -68,7 +68,7 @@ def layer_norm(graph, self, normalized_shape, weight, bias, eps):
     return (result if bias is None else add(graph, result, bias)), mean, rstd
 
 
-def _along(graph, values, dims):
+def _make_spreader(graph, values, dims):
     """Return a function that expands statistics for reading. If the first normalised dimension is innermost in memory, the
     function copies the statistics once for each index in that dimension."""
     if len(dims) == 1 or not lies_side_by_side(values, dims):

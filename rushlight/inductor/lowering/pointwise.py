@@ -43,12 +43,12 @@ def _name_for(function: str, kind: dtype) -> str:
     return _BOOLEAN_NAMES.get(function, function) if kind is bool_ else function
 
 
-def _define(table: dict[str, str], make) -> None:
+def _register_all(table: dict[str, str], make) -> None:
     for name, function in table.items():
         lowering(name)(make(function))
 
 
-def _same_type(function: str):
+def _make_same_type_rule(function: str):
     def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
         if self.dtype.is_integral and function in (_BOOLEAN_IDENTITY if self.dtype is bool_ else _INTEGER_IDENTITY):
             return clone(graph, self)
@@ -57,7 +57,7 @@ def _same_type(function: str):
     return rule
 
 
-def _float_type(function: str):
+def _make_float_rule(function: str):
     def rule(graph: GraphBuilder, self: TensorBox) -> TensorBox:
         kind = float_type(self.dtype)
         return graph.elementwise(function, kind, kind, self)
@@ -65,7 +65,7 @@ def _float_type(function: str):
     return rule
 
 
-def _promoting(function: str):
+def _make_promoting_rule(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         return graph.elementwise(_name_for(function, kind), kind, kind, self, other)
@@ -73,17 +73,17 @@ def _promoting(function: str):
     return rule
 
 
-def _divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
+def _check_divisor(graph: GraphBuilder, other: object, kind: dtype) -> object:
     """Check a divisor for 0 if it is an integer tensor."""
     if not kind.is_integral or not isinstance(other, TensorBox):
         return other
     return graph.elementwise("nonzero_divisor", kind, kind, other)
 
 
-def _remainder(function: str):
+def _make_remainder_rule(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
-        operands = [_round_scalar(operand, kind) for operand in (self, _divisor(graph, other, kind))]
+        operands = [_round_scalar(operand, kind) for operand in (self, _check_divisor(graph, other, kind))]
         return graph.elementwise(function, kind, kind, *operands)
 
     return rule
@@ -104,7 +104,7 @@ def _round_to_dtype(graph: GraphBuilder, operand: object, kind: dtype) -> object
     return graph.pointwise(operand.size, stored, lambda index: cast(cast(operand.value(index), float32), stored))
 
 
-def _comparison(function: str):
+def _make_comparison_rule(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         kind = graph.promote(self, other)
         if kind is bool_ and function not in ("eq", "ne"):
@@ -114,19 +114,19 @@ def _comparison(function: str):
     return rule
 
 
-def _logical(function: str):
+def _make_logical_rule(function: str):
     def rule(graph: GraphBuilder, self, other) -> TensorBox:
         return graph.elementwise(function, bool_, bool_, self, other)
 
     return rule
 
 
-_define(SAME_TYPE, _same_type)
-_define(FLOAT_TYPE, _float_type)
-_define(PROMOTING, _promoting)
-_define(REMAINDERS, _remainder)
-_define(COMPARISONS, _comparison)
-_define(LOGICAL, _logical)
+_register_all(SAME_TYPE, _make_same_type_rule)
+_register_all(FLOAT_TYPE, _make_float_rule)
+_register_all(PROMOTING, _make_promoting_rule)
+_register_all(REMAINDERS, _make_remainder_rule)
+_register_all(COMPARISONS, _make_comparison_rule)
+_register_all(LOGICAL, _make_logical_rule)
 
 
 @lowering("logical_not")
@@ -182,7 +182,7 @@ def div_mode(graph, self, other, *, rounding_mode):
     if rounding_mode is None:
         return div(graph, self, other)
     kind = graph.promote(self, other)
-    other = _divisor(graph, other, kind)
+    other = _check_divisor(graph, other, kind)
     if rounding_mode == "floor":
         return graph.elementwise("floor_div", kind, kind, self, other)
     quotient = graph.elementwise("div", kind, kind, self, other)
@@ -281,4 +281,4 @@ def clone(graph, self, *, memory_format=None):
 
 def mul_boxes(graph: GraphBuilder, self: TensorBox, other: TensorBox) -> TensorBox:
     """Return the product of two boxes."""
-    return _promoting("mul")(graph, self, other)
+    return _make_promoting_rule("mul")(graph, self, other)

@@ -43,7 +43,7 @@ def _is_wide_and_high(windows: Windows) -> bool:
     return min(window.size for window in windows) > 1
 
 
-def _in_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
+def _split_into_steps(windows: Windows, rows: int | SymInt) -> tuple[Windows, Windows]:
     """Split windows into two steps: along the columns of each padded row, then along the rows of that result."""
     high, wide = windows
     return (high._replace(size=1, stride=1, outputs=rows), wide), (high, wide._replace(size=1, stride=1))
@@ -53,7 +53,7 @@ def _pool(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str
             scale: float | None = None) -> TensorBox:  # fmt: skip
     """Return `combine` over each window of a padded box, times `scale`."""
     if _is_large(windows) and _is_wide_and_high(windows):
-        along_columns, along_rows = _in_steps(windows, source.size[-2])
+        along_columns, along_rows = _split_into_steps(windows, source.size[-2])
         across = graph.realize(_pool(graph, source, along_columns, combine, kind))
         return _pool(graph, across, along_rows, combine, kind, scale)
     if _is_large(windows):
@@ -61,8 +61,8 @@ def _pool(graph: GraphBuilder, source: TensorBox, windows: Windows, combine: str
 
     def inner(index) -> Value:
         result = None
-        for i, j in _elements(windows):
-            value = cast(source.value(_tap(index, windows, i, j)), kind)
+        for i, j in _window_elements(windows):
+            value = cast(source.value(_index_of_element(index, windows, i, j)), kind)
             result = value if result is None else call(combine, kind, result, value)
         return result if scale is None else call("mul", kind, result, Constant(kind, scale))
 
@@ -73,7 +73,7 @@ def _pool_by_reduction(graph: GraphBuilder, source: TensorBox, windows: Windows,
              scale: float | None) -> TensorBox:  # fmt: skip
     """Do the same as `_pool` for windows of one row or one column, as a reduction over their elements."""
     size = (*_pooled_size(source, windows), windows[0].size * windows[1].size)
-    elements = source.view(size, lambda index: _tap(index[:-1], windows, *_element_along(windows, index[-1])))
+    elements = source.view(size, lambda index: _index_of_element(index[:-1], windows, *_element_along(windows, index[-1])))
     found = reduce_box(graph, elements, (len(size) - 1,), REDUCTIONS[combine], kind, False)
     return found if scale is None else graph.elementwise("mul", kind, kind, found, scale)
 
@@ -82,7 +82,7 @@ def _pooled_size(source: TensorBox, windows: Windows) -> tuple[int | SymInt, ...
     return (*source.size[:-2], *(window.outputs for window in windows))
 
 
-def _elements(windows: Windows) -> Iterable[tuple[int, int]]:
+def _window_elements(windows: Windows) -> Iterable[tuple[int, int]]:
     return itertools.product(*(range(window.size) for window in windows))
 
 
@@ -91,7 +91,7 @@ def _element_along(windows: Windows, position: Expr) -> tuple[Expr | int, Expr |
     return (position, 0) if windows[0].size > 1 else (0, position)
 
 
-def _tap(index: Sequence[Expr], windows: Windows, i: Expr | int, j: Expr | int) -> list[Expr]:
+def _index_of_element(index: Sequence[Expr], windows: Windows, i: Expr | int, j: Expr | int) -> list[Expr]:
     """Return the index in the padded box of element (i, j) in the window at `index`."""
     high, wide = windows
     *lead, row, column = index
@@ -136,14 +136,15 @@ def _offsets_in_steps(
 ) -> Callable[[Sequence[Expr]], Value]:
     """Return `_offsets_of_largest` in two steps: first the largest element of each row of a window."""
     width = as_size(windows[1].inputs)
-    along_columns, along_rows = _in_steps(windows, source.size[-2])
+    along_columns, along_rows = _split_into_steps(windows, source.size[-2])
     largest = graph.realize(_pool(graph, source, along_columns, "maximum", source.dtype))
     in_row = partial(_offset, windows=along_columns, width=width)
     across = _offsets_of_largest(graph, source, along_columns, largest, in_row, along_columns)
     offsets = graph.realize(graph.pointwise(largest.size, int32, across))
 
     def offset(index: Sequence[Expr], i: Expr | int, j: Expr | int) -> Value:
-        return call("add", int32, _offset(index, i, j, windows, width), offsets.value(_tap(index, along_rows, i, j)))
+        inner = offsets.value(_index_of_element(index, along_rows, i, j))
+        return call("add", int32, _offset(index, i, j, windows, width), inner)
 
     return _offsets_of_largest(graph, largest, along_rows, values, offset, windows)
 
@@ -163,8 +164,11 @@ def _offsets_of_largest(
         return _first_inside(row * whole[0].stride, column * whole[1].stride, whole, width)
 
     def written_out(index: Sequence[Expr]) -> Value:
-        taps = ((source.value(_tap(index, windows, i, j)), offset(index, i, j)) for i, j in _elements(windows))
-        return _largest(taps, Constant(source.dtype, float("-inf")), first(index))
+        taps = (
+            (source.value(_index_of_element(index, windows, i, j)), offset(index, i, j))
+            for i, j in _window_elements(windows)
+        )
+        return _offset_of_largest(taps, Constant(source.dtype, float("-inf")), first(index))
 
     if not _is_large(windows):
         return written_out
@@ -172,7 +176,7 @@ def _offsets_of_largest(
 
     def key(index: Sequence[Expr]) -> Value:
         i, j = _element_along(windows, index[-1])
-        value, place = source.value(_tap(index[:-1], windows, i, j)), offset(index[:-1], i, j)
+        value, place = source.value(_index_of_element(index[:-1], windows, i, j)), offset(index[:-1], i, j)
         missing = call("where", int32, call("eq", bool_, value, values.value(index[:-1])), place, Constant(int32, NO_OFFSET))
         return call("where", int32, call("isnan", bool_, value), call("bitwise_not", int32, place), missing)
 
@@ -189,7 +193,7 @@ def _offsets_of_largest(
     return decoded
 
 
-def _largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> Value:
+def _offset_of_largest(taps: Iterable[tuple[Value, Value]], best: Value, place: Value) -> Value:
     """Return the offset of the largest value: the first one, or the last NaN."""
     for value, offset in taps:
         wins = call("logical_or", bool_, call("gt", bool_, value, best), call("isnan", bool_, value))

@@ -40,7 +40,7 @@ def position_of(value: Value, size: Size, buffers: Mapping[str, Buffer]) -> Expr
     value = _inline_loads(value, buffers) if isinstance(size, int) else None
     if value is None:
         return None
-    found = _expression(value)
+    found = _integer_expression(value)
     found = _fit_expression(value) if found is None else found
     if found is None:
         return None
@@ -63,7 +63,7 @@ def _inline_loads(value: Value, buffers: Mapping[str, Buffer]) -> Value | None:
     return value if isinstance(value, Constant) or type(value) is IndexValue else None
 
 
-def _expression(value: Value) -> Expr | None:
+def _integer_expression(value: Value) -> Expr | None:
     """Return the expression of a position computed in integers; None if there is none."""
     if value.dtype is not int64:
         return None
@@ -73,7 +73,7 @@ def _expression(value: Value) -> Expr | None:
         return as_expr(value.number)
     if not isinstance(value, Call) or value.name not in (*ARITHMETIC, "floor_div", "minimum", "maximum"):
         return None
-    parts = list(map(_expression, value.arguments))
+    parts = list(map(_integer_expression, value.arguments))
     if None in parts:
         return None
     made = _combine_expressions(value.name, *parts)

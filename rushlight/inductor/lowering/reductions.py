@@ -81,7 +81,7 @@ def _reduce_run(graph, self, dims, kind, dtype, keepdim):
     side_by_side = bool(kept) and kept[-1] == len(self.size) - 1
     limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else SPLIT_RESULTS
     enough = SPLIT_VALUES_SIDE_BY_SIDE if side_by_side else SPLIT_VALUES
-    parts = _parts(product(self.size[dim] for dim in dims))
+    parts = _choose_parts(product(self.size[dim] for dim in dims))
     if kind in ("argmax", "argmin") or results > limit or values < enough or parts == 1:
         return graph.reduction(self, dims, kind, dtype, keepdim)
     order = [*dims, *kept]
@@ -102,7 +102,7 @@ def _scatter(index, order):
     return placed
 
 
-def _parts(values: Size) -> int:
+def _choose_parts(values: Size) -> int:
     for parts in (64, 48, 32, 24, 16, 12, 10, 8, 6, 4, 3, 2):
         if quotient(values, parts) is not None:
             return parts
@@ -131,7 +131,7 @@ def amin(graph, self, dim=(), keepdim=False):
     return reduce_box(graph, self, dim, "all" if self.dtype is bool_ else "min", self.dtype, keepdim)
 
 
-def _truth(graph, self, dim, kind, keepdim):
+def _reduce_truth(graph, self, dim, kind, keepdim):
     if dim is not None and not len(dim):  # torch treats an empty list of dimensions as no reduction
         found = to_copy(graph, self, dtype=bool_)
     else:
@@ -141,15 +141,15 @@ def _truth(graph, self, dim, kind, keepdim):
 
 @lowering("any.dims")
 def any_(graph, self, dim=None, keepdim=False):
-    return _truth(graph, self, dim, "any", keepdim)
+    return _reduce_truth(graph, self, dim, "any", keepdim)
 
 
 @lowering("all.dims")
 def all_(graph, self, dim=None, keepdim=False):
-    return _truth(graph, self, dim, "all", keepdim)
+    return _reduce_truth(graph, self, dim, "all", keepdim)
 
 
-def _position(graph, self, dim, keepdim, kind):
+def _reduce_to_position(graph, self, dim, keepdim, kind):
     if self.dtype is bool_:
         self = to_copy(graph, self, dtype=uint8)
     if dim is None:
@@ -161,12 +161,12 @@ def _position(graph, self, dim, keepdim, kind):
 
 @lowering("argmax")
 def argmax(graph, self, dim=None, keepdim=False):
-    return _position(graph, self, dim, keepdim, "argmax")
+    return _reduce_to_position(graph, self, dim, keepdim, "argmax")
 
 
 @lowering("argmin")
 def argmin(graph, self, dim=None, keepdim=False):
-    return _position(graph, self, dim, keepdim, "argmin")
+    return _reduce_to_position(graph, self, dim, keepdim, "argmin")
 
 
 @lowering("var.correction")

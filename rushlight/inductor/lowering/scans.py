@@ -25,7 +25,7 @@ def scan_box(graph, self: TensorBox, dim: int, scan_type: str, kind: dtype) -> T
     return TensorBox(StorageBox(None, graph.add(buffer)), self.size, kind)
 
 
-def _running(graph, self: TensorBox, dim: int, kind: dtype, scan_type: str) -> TensorBox:
+def _scan_or_copy(graph, self: TensorBox, dim: int, kind: dtype, scan_type: str) -> TensorBox:
     if not self.size or 0 in self.size:
         return to_copy(graph, self, dtype=kind)
     return scan_box(graph, self, dim, scan_type, kind)
@@ -37,20 +37,20 @@ def _sum_type(self: TensorBox, kind: dtype | None) -> dtype:
 
 @lowering("cumsum")
 def cumsum(graph, self, dim, *, dtype=None):
-    return _running(graph, self, dim, _sum_type(self, dtype), "sum")
+    return _scan_or_copy(graph, self, dim, _sum_type(self, dtype), "sum")
 
 
 @lowering("cumprod")
 def cumprod(graph, self, dim, *, dtype=None):
-    return _running(graph, self, dim, _sum_type(self, dtype), "prod")
+    return _scan_or_copy(graph, self, dim, _sum_type(self, dtype), "prod")
 
 
 @lowering("logcumsumexp")
 def logcumsumexp(graph, self, dim):
-    return _running(graph, self, dim, self.dtype, "logsumexp")
+    return _scan_or_copy(graph, self, dim, self.dtype, "logsumexp")
 
 
-def _extremum(graph, self: TensorBox, dim: int, kind: str) -> tuple[TensorBox, TensorBox]:
+def _scan_extremum(graph, self: TensorBox, dim: int, kind: str) -> tuple[TensorBox, TensorBox]:
     if not self.size or 0 in self.size:
         return to_copy(graph, self, dtype=self.dtype), graph.pointwise(self.size, int64, lambda at: Constant(int64, 0))
     source = to_copy(graph, self, dtype=uint8) if self.dtype is bool_ else self
@@ -62,9 +62,9 @@ def _extremum(graph, self: TensorBox, dim: int, kind: str) -> tuple[TensorBox, T
 
 @lowering("cummax")
 def cummax(graph, self, dim):
-    return _extremum(graph, self, dim, "max")
+    return _scan_extremum(graph, self, dim, "max")
 
 
 @lowering("cummin")
 def cummin(graph, self, dim):
-    return _extremum(graph, self, dim, "min")
+    return _scan_extremum(graph, self, dim, "min")

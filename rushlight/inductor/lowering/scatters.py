@@ -65,10 +65,10 @@ def _sum_in_float32(graph, base: TensorBox, make: Callable[[TensorBox], TensorBo
 # Along a dimension
 
 
-def _along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[Index], Value], mode: str) -> TensorBox:
+def _scatter_along(graph, self: TensorBox, dim: int, index: TensorBox, value: Callable[[Index], Value], mode: str) -> TensorBox:
     """Scatter `value` at each point of `index` to the position that the index gives in `dim`."""
     if not self.size:
-        return _along(graph, self.reshape((1,)), 0, index, value, mode).reshape(())
+        return _scatter_along(graph, self.reshape((1,)), 0, index, value, mode).reshape(())
     index = _scalar_to_vector(index)
     if 0 in index.size:
         return graph.pointwise(self.size, self.dtype, self.value)
@@ -85,7 +85,7 @@ def _scalar_to_vector(box: TensorBox) -> TensorBox:
 
 @lowering("scatter.src")
 def scatter(graph, self, dim, index, src):
-    return _along(graph, self, dim, index, _scalar_to_vector(src).value, "store")
+    return _scatter_along(graph, self, dim, index, _scalar_to_vector(src).value, "store")
 
 
 @lowering("scatter_add")
@@ -98,7 +98,7 @@ def scatter_add(graph, self, dim, index, src):
 
 def _scatter_add(graph, dim: int, self: TensorBox, index: TensorBox, src: TensorBox) -> TensorBox:
     def make(base: TensorBox) -> TensorBox:
-        return _along(graph, base, dim, index, lambda at: cast(_scalar_to_vector(src).value(at), base.dtype), "sum")
+        return _scatter_along(graph, base, dim, index, lambda at: cast(_scalar_to_vector(src).value(at), base.dtype), "sum")
 
     return _sum_in_float32(graph, self, make)
 
@@ -108,24 +108,24 @@ def scatter_reduce(graph, self, dim, index, src, reduce, *, include_self=True):
     base, touched = self, None
     if not include_self:
         touched = _mark_written(graph, self, dim, index)
-        base = where(graph, touched, _constant(graph, _identity_of(reduce, self.dtype), self.dtype), self)
-    made = _along(graph, base, dim, index, _scalar_to_vector(src).value, MODES[reduce])
+        base = where(graph, touched, _constant_box(graph, _identity_of(reduce, self.dtype), self.dtype), self)
+    made = _scatter_along(graph, base, dim, index, _scalar_to_vector(src).value, MODES[reduce])
     return _divide_by_count(graph, made, self, dim, index, include_self) if reduce == "mean" else made
 
 
-def _constant(graph, number: float, kind: dtype) -> TensorBox:
+def _constant_box(graph, number: float, kind: dtype) -> TensorBox:
     return graph.pointwise((), kind, lambda at: Constant(kind, number))
 
 
 def _mark_written(graph, self: TensorBox, dim: int, index: TensorBox) -> TensorBox:
     """Return a mask of the positions written to."""
     nothing = graph.pointwise(self.size, bool_, lambda at: Constant(bool_, False))
-    return _along(graph, nothing, dim, index, lambda at: Constant(bool_, True), "store")
+    return _scatter_along(graph, nothing, dim, index, lambda at: Constant(bool_, True), "store")
 
 
 def _divide_by_count(graph, total: TensorBox, self: TensorBox, dim: int, index: TensorBox, include_self: bool) -> TensorBox:
     none = graph.pointwise(self.size, int64, lambda at: Constant(int64, 0))
-    count = _along(graph, none, dim, index, lambda at: Constant(int64, 1), "sum")
+    count = _scatter_along(graph, none, dim, index, lambda at: Constant(int64, 1), "sum")
 
     def inner(at: Index) -> Value:
         touched = call("gt", bool_, count.value(at), Constant(int64, 0))
@@ -159,7 +159,7 @@ def index_put(graph, self, indices, values, accumulate=False):
     mask."""
     taken = [dim for dim, box in enumerate(indices) if box is not None]
     if indices[taken[0]].dtype is bool_:
-        return _where_masked(graph, self, indices[taken[0]], taken[0], values, accumulate)
+        return _write_where_masked(graph, self, indices[taken[0]], taken[0], values, accumulate)
     wide = broadcast_shapes(*[indices[dim].size for dim in taken])
     size, lead, kept = indexed_size(self, taken, wide)
     given = values.reshape(values.size[max(len(values.size) - len(size), 0) :])
@@ -183,7 +183,7 @@ def index_put(graph, self, indices, values, accumulate=False):
     return _sum_in_float32(graph, self, make) if accumulate else make(self)
 
 
-def _where_masked(graph, self: TensorBox, mask: TensorBox, first: int, value: TensorBox, accumulate: bool) -> TensorBox:
+def _write_where_masked(graph, self: TensorBox, mask: TensorBox, first: int, value: TensorBox, accumulate: bool) -> TensorBox:
     rest = len(self.size) - first - len(mask.size)
     whole = mask.reshape((*mask.size, *[1] * rest))
     new = in_type(graph, value.reshape(()), self.dtype)

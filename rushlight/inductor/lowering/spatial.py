@@ -43,9 +43,9 @@ def plain_convolution(graph, input, weight, bias, stride, padding, dilation, gro
     if made is not None:
         return _add_bias(graph, made, bias)
     if len(weight.size) == 3:
-        return _of_rows(graph, input, weight, bias, stride, padding, dilation, groups)
+        return _convolve_rows(graph, input, weight, bias, stride, padding, dilation, groups)
     if len(weight.size) == 5:
-        return _add_bias(graph, _of_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
+        return _add_bias(graph, _convolve_volumes(graph, input, weight, stride, padding, dilation, groups), bias)
     return convolution(graph, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -53,7 +53,7 @@ def _add_bias(graph, made: TensorBox, bias: TensorBox | None) -> TensorBox:
     return made if bias is None else add(graph, made, bias.reshape((1, made.size[1], *[1] * (len(made.size) - 2))))
 
 
-def _of_rows(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
+def _convolve_rows(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:
     image, filters = as_images(input), as_images(weight)
     made = convolution(graph, image, filters, bias, [1, *stride], [0, *padding], [1, *dilation], groups)
     rows = as_rows(made)
@@ -67,7 +67,7 @@ def as_rows(images: TensorBox) -> TensorBox:
     return images.reshape((*images.size[:2], images.size[3]))
 
 
-def _of_volumes(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
+def _convolve_volumes(graph, input, weight, stride, padding, dilation, groups) -> TensorBox:
     images = Volumes(graph, input, weight.size, stride, padding, dilation, groups)
     if images.are_joined:
         filters = weight.view((weight.size[0], images.taps * images.each, *weight.size[3:]), images.of_weight)
@@ -104,7 +104,7 @@ class Volumes:
     def at(self, tap: int) -> TensorBox:
         """Return the images that one tap reads."""
         self.graph.realize(self.input)
-        return self._images(self.input.size[1], lambda channel: (channel, tap))
+        return self._gather_images(self.input.size[1], lambda channel: (channel, tap))
 
     def joined(self) -> TensorBox:
         """Return images with all taps as additional channels of their groups, as a channels-last copy."""
@@ -113,14 +113,14 @@ class Volumes:
             group, own = channel // (self.taps * self.each), channel % self.each
             return group * self.each + own, channel // self.each % self.taps
 
-        images = self._images(self.taps * self.input.size[1], place)
+        images = self._gather_images(self.taps * self.input.size[1], place)
         return as_channels_first(self.graph.copy(as_channels_last(images)))
 
     def of_weight(self, index) -> list:
         """Return the index in the 3-D weight of the element [O, channel of `joined`, ...]."""
         return [index[0], index[1] % self.each, index[1] // self.each, *index[2:]]
 
-    def _images(self, channels, position) -> TensorBox:
+    def _gather_images(self, channels, position) -> TensorBox:
         def layer(index):
             channel, tap = position(index[1])
             return [index[0] // self.layers, channel, index[0] % self.layers * self.step + tap * self.spread, *index[2:]]

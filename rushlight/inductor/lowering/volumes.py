@@ -24,9 +24,9 @@ def by_positions(graph, input: TensorBox, weight: TensorBox, stride, padding, di
     sizes = [(size + 2 * pad - spread * (taps - 1) - 1) // step + 1 for size, taps, step, pad, spread in extents]
     if not _is_faster_by_positions(graph, input, weight, sizes, extents, groups):
         return None
-    axes = _axes(extents)
+    axes = _axis_members(extents)
     shape = (input.size[0], input.size[1], weight.size[0], groups, *axes)
-    return _template(graph, "volumes", input, weight, shape, (input.size[0], weight.size[0], *sizes))
+    return _make_template(graph, "volumes", input, weight, shape, (input.size[0], weight.size[0], *sizes))
 
 
 def _is_faster_by_positions(graph, input: TensorBox, weight: TensorBox, sizes: list, extents: list, groups) -> bool:
@@ -47,17 +47,17 @@ def gradient_by_positions(graph, grad: TensorBox, weight: TensorBox, size: tuple
     if hint(geometry.stride[-1]) > MAX_INTERLEAVED:
         return None
     parts = (size[2:], weight.size[2:], geometry.stride, geometry.padding, geometry.dilation)
-    shape = (size[0], size[1], weight.size[0], geometry.groups, *_axes(list(zip(*parts, strict=True))))
-    return _template(graph, "volumes_input", grad, weight, shape, size)
+    shape = (size[0], size[1], weight.size[0], geometry.groups, *_axis_members(list(zip(*parts, strict=True))))
+    return _make_template(graph, "volumes_input", grad, weight, shape, size)
 
 
-def _axes(extents: list) -> list:
+def _axis_members(extents: list) -> list:
     """Return the members of three rl::volume_axis."""
     missing = [(1, 1, 1, 0, 1)] * (3 - len(extents))
     return [value for axis in (*missing, *extents) for value in axis]
 
 
-def _template(graph, kind: str, source: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
+def _make_template(graph, kind: str, source: TensorBox, weight: TensorBox, shape: tuple, size: tuple) -> TensorBox:
     filters, taps = contiguous_operand(graph, weight), math.prod(weight.size[2:])
     inputs = weight.size[1] if kind == "volumes" else weight.size[0] // shape[3]
     operands = {"input": contiguous_operand(graph, source), "weight": filters}

@@ -21,7 +21,7 @@ from rushlight.quantized.quantizer import TensorQuantizer
 from rushlight.quantized.registration import aten
 
 
-def _layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
+def _apply_layer(packed: PackedWeight, images: Tensor, zero_point: Tensor) -> Tensor:
     """Apply a layer to images of bytes (batch, height, width, channels): the sums, as float32."""
     with SuspendModes():
         geometry = packed.geometry
@@ -35,13 +35,13 @@ def _rounded_sums(
 ) -> CapturedQuantized:  # fmt: skip
     """Return the requantized results of a layer, (batch, height, width, channels)."""
     scales = source.quantizer.scale, target.scale
-    made = _layer(packed, images, zero_of(source.quantizer)) + derived_from(packed, "bias", *scales)
+    made = _apply_layer(packed, images, zero_of(source.quantizer)) + derived_from(packed, "bias", *scales)
     return requantized(made.relu() if relu else made, derived_from(packed, "factor", *scales), source.dtype, target)
 
 
 def _scaled_sums(packed: PackedWeight, images: Tensor, scale: Tensor, zero_point: Tensor, relu: bool) -> Tensor:
     """Return the float32 results of a layer, for images whose scale is computed at run time."""
-    sums = _layer(packed, images, zero_point)
+    sums = _apply_layer(packed, images, zero_point)
     made = own.rounded_mul(sums, scale * derived_from(packed, "scale")) + derived_from(packed, "plain bias")
     return made.relu() if relu else made
 
@@ -54,7 +54,7 @@ def _quantized_input(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor, Ten
     return own.quantize_bytes(x, 1 / scale, zero_point, uint8), scale, zero_point
 
 
-def _rows(x: Tensor) -> Tensor:
+def _as_one_image(x: Tensor) -> Tensor:
     """Return rows (..., width) as one image with one pixel per row, (1, 1, rows, width)."""
     return x.reshape(1, 1, -1, x.shape[-1])
 
@@ -72,7 +72,7 @@ def _define_linear(suffix: str, relu: bool) -> None:
     @rule(f"quantized::{name}")
     def static(X, W_prepack, Y_scale_i, Y_zero_point_i):
         x, packed = require_captured(X, name), linear_weight(W_prepack, X, name)
-        made = _rounded_sums(packed, _rows(x.integers), x, target_of(Y_scale_i, Y_zero_point_i), relu)
+        made = _rounded_sums(packed, _as_one_image(x.integers), x, target_of(Y_scale_i, Y_zero_point_i), relu)
         return made.with_integers(made.integers.reshape(*x.shape[:-1], made.shape[-1]))
 
     @rule(f"quantized::{name}_dynamic", f"quantized::{name}_dynamic_fp16")
@@ -86,7 +86,7 @@ def product(x: Tensor, packed: LinearPackedParams, reduce_range: bool, relu: boo
         made = aten.linear(x, derived_from(packed, "halves"), derived_from(packed, "bias of halves"))
         return made.relu() if relu else made
     integers, scale, zero_point = _quantized_input(x, reduce_range)
-    made = _scaled_sums(packed, _rows(integers), scale, zero_point, relu)
+    made = _scaled_sums(packed, _as_one_image(integers), scale, zero_point, relu)
     return made.reshape(*x.shape[:-1], made.shape[-1])
 
 
@@ -100,7 +100,7 @@ def _to_channels_first(images: Tensor, rank: int) -> Tensor:
     return images.permute(0, 3, 1, 2) if rank == 2 else images.squeeze(1).permute(0, 2, 1)
 
 
-def _filters(held: object, x: Tensor, rank: int, name: str) -> ConvPackedParams:
+def _require_filters(held: object, x: Tensor, rank: int, name: str) -> ConvPackedParams:
     packed = unwrapped(held, ConvPackedParams, name)
     if packed.transpose or x.dim() != rank + 2 or x.shape[1] != packed.weight.size(1) * packed.groups:
         raise NotImplementedError(f"quantized::{name} of the shape {list(x.shape)}")
@@ -111,7 +111,7 @@ def _define_convolution(rank: int, suffix: str) -> None:
     name, relu = f"conv{rank}d{suffix}", bool(suffix)
 
     def static(qx, packed_weight, output_scale, output_zero_point):
-        x, packed = require_captured(qx, name), _filters(packed_weight, qx, rank, name)
+        x, packed = require_captured(qx, name), _require_filters(packed_weight, qx, rank, name)
         made = _rounded_sums(packed, _to_channels_last(x.integers), x, target_of(output_scale, output_zero_point), relu)
         return made.with_integers(_to_channels_first(made.integers, rank))
 
@@ -130,7 +130,7 @@ def _define_dynamic_convolution(rank: int) -> None:
 
     @rule(f"quantized::{name}")
     def dynamic(qx, packed_weight, reduce_range=False):
-        packed = _filters(packed_weight, qx, rank, name)
+        packed = _require_filters(packed_weight, qx, rank, name)
         integers, scale, zero_point = _quantized_input(qx, reduce_range)
         return _to_channels_first(_scaled_sums(packed, _to_channels_last(integers), scale, zero_point, False), rank)
 

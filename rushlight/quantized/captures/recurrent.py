@@ -84,20 +84,20 @@ def quantized_gru(input, hx, params, has_biases, num_layers, dropout, train, bid
     return _run_layers(input, [hx], params, _gru_step, (num_layers, train and dropout, bidirectional), batch_first)
 
 
-def _cell_step(input: Tensor, states: State, w_ih: object, w_hh: object, step: Callable) -> State:
+def _step_cell(input: Tensor, states: State, w_ih: object, w_hh: object, step: Callable) -> State:
     taking, holding = linear_weight(w_ih, input, "cell"), linear_weight(w_hh, states[0], "cell")
     return step(product(input, taking, True), states, product(states[0], holding, True))
 
 
 @rule("quantized::quantized_lstm_cell_dynamic")
 def lstm_cell(input, hx, w_ih, w_hh, bias_ih, bias_hh):
-    return _cell_step(input, tuple(hx), w_ih, w_hh, _lstm_step)
+    return _step_cell(input, tuple(hx), w_ih, w_hh, _lstm_step)
 
 
 def _define_cell(name: str, step: Callable) -> None:
     @rule(f"quantized::{name}")
     def cell(input, hx, w_ih, w_hh, b_ih, b_hh):
-        return _cell_step(input, (hx,), w_ih, w_hh, step)[0]
+        return _step_cell(input, (hx,), w_ih, w_hh, step)[0]
 
 
 _define_cell("quantized_gru_cell_dynamic", _gru_step)
