@@ -57,7 +57,8 @@ class GuardedCode:
         self.compile_id = compile_id
         self.trace_annotation = trace_annotation
         names = parameter_names(code)
-        self.check_fn = lambda *values: guard(dict(zip(names, values, strict=False)))  # globals and closure come behind
+        # Values after the named ones (globals and closure) are ignored.
+        self.check_fn = lambda *values: guard(dict(zip(names, values, strict=False)))
 
 
 class DynamoCallbackFn(Protocol):

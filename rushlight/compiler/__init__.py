@@ -32,7 +32,7 @@ __all__ = [
     "set_stance", "substitute_in_graph",
 ]  # fmt: skip
 
-# Lazy names, which compiling and running do not need.
+# Names that are imported at first use: compiling and running do not need them.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.compiler.kernel_profile": ("profile",),
     "rushlight.compiler.verify": ("CompiledResultDiffers",),

@@ -167,13 +167,13 @@ class _Tracer:
         """Trace and compile the function for tensors like these."""
         if state.grad_enabled and any(tensor.requires_grad for tensor in tensors):
             try:
-                return _Program(self._training(tensors), self.result_spec)
+                return _Program(self._compile_training(tensors), self.result_spec)
             except Untraceable as reason:
                 if "no output depends" not in str(reason):
                     raise RuntimeError(f"aot_function: there is no joint graph, because {reason}") from reason
-        return _Program(self._inference(tensors), self.result_spec)
+        return _Program(self._compile_inference(tensors), self.result_spec)
 
-    def _inference(self, tensors: list[Tensor]) -> Callable:
+    def _compile_inference(self, tensors: list[Tensor]) -> Callable:
         with set_grad_enabled(state.grad_enabled):
             captured = capture(
                 self.flat, tuple(tensors), class_name="<lambda>", decompositions=self.compilers.decompositions
@@ -182,7 +182,7 @@ class _Tracer:
             graph_pass(captured.module)
         return _compile_module(self.compilers.inference, captured.module)
 
-    def _training(self, tensors: list[Tensor]) -> Callable:
+    def _compile_training(self, tensors: list[Tensor]) -> Callable:
         joint = trace_joint(self.flat, tensors, {}, None, self.compilers.decompositions)
         for graph_pass in PIPELINE:
             graph_pass(joint.module)
@@ -192,7 +192,8 @@ class _Tracer:
         forward = _compile_module(self.compilers.forward, parts.forward)
         backward = _compile_module(self.compilers.backward, parts.backward)
         return CompiledTraining(
-            plan_run(joint, parts), forward, backward, disable(lambda arrived: self._part(parts, arrived)), disable(self.flat),
+            plan_run(joint, parts), forward, backward, disable(lambda arrived: self._compile_subset(parts, arrived)),
+            disable(self.flat),
             lambda reason: None,
         )  # fmt: skip
 
@@ -210,7 +211,7 @@ class _Tracer:
             check(module)
         return parts
 
-    def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
+    def _compile_subset(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
         """Compile a backward for only some results."""
         part = backward_of(parts, arrived)
         check(part.module)

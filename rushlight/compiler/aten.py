@@ -39,8 +39,8 @@ training, graph_passes, proxy_tensor = map(LazyModule, (
 ))  # fmt: skip
 
 Builder = Callable[[GraphModule, list[Tensor]], Callable]
-# A graph that writes to memory is compiled for at most this many ways its inputs share memory, then runs in eager.
-_PLACEMENTS = 8
+# A graph that writes to memory is compiled for each way in which its inputs share memory. After this many it runs in eager.
+_MAX_PLACEMENTS = 8
 
 
 def compile_to_aten(
@@ -70,7 +70,7 @@ def compile_to_aten(
         return module.forward
     except Exception as error:  # a compiler error must not break the program
         if opened is not None:
-            raise  # dynamo retries with fixed sizes
+            raise  # dynamo captures again with fixed sizes
         warnings.warn(
             f"compile: running {log.name} as captured, because making its graph of aten operators failed, which should be "
             f"reported: {type(error).__name__}: {error}", stacklevel=2,
@@ -90,7 +90,7 @@ def needs_gradients(module: GraphModule) -> bool:
 def _has_history(tensor: Tensor) -> bool:
     try:
         return not tensor.is_leaf
-    except RuntimeError:  # a no_grad view whose base was modified refuses the question
+    except RuntimeError:  # `requires_grad` raises for a no_grad view whose base was modified
         return False
 
 
@@ -108,7 +108,7 @@ def _results_requiring_grad(module: GraphModule) -> list[bool]:
     return [isinstance(result, Node) and _requires_grad(result.meta.get("example_value")) for result in results]
 
 
-def _gives_inputs(module: GraphModule) -> bool:
+def _share_inputs(module: GraphModule) -> bool:
     """Return whether results of an aten graph share memory with its inputs: native code may return an input itself for a
     detached one."""
     read = (node for node in module.graph.nodes if node.op in ("placeholder", "get_attr"))
@@ -156,7 +156,7 @@ class AtenGraph:
         self.build = build
         self.names = names
         self.log = log
-        self.run: Callable = self._run
+        self.run: Callable = self._run_compiled
         self._compiled: Callable | None = None
         self._placed: dict[tuple, Callable] | None = None
         self._lock = threading.RLock()
@@ -173,7 +173,7 @@ class AtenGraph:
 
     def resume(self, key: str, module: KeptGraph) -> GraphLaunch | None:
         """Run by the plan kept for `module` under this key; None if there is none, or if it needs more than a native launch."""
-        found = self.kept.find(key, module, self._traced_again(state.grad_enabled))
+        found = self.kept.find(key, module, self._make_retracer(state.grad_enabled))
         if found is None or type(found[0]) is not GraphLaunch:
             return None
         run, plan = found
@@ -183,8 +183,8 @@ class AtenGraph:
     def compile(self, inputs: list[Tensor]) -> Callable:
         """Capture and compile for inputs that share memory like these."""
         try:
-            made, is_placed, has_constants = self._make(inputs)
-        except UnguardedSizeError:  # a recapture would hold for fewer sizes than the first capture
+            made, is_placed, has_constants = self._capture_and_compile(inputs)
+        except UnguardedSizeError:  # a capture made now would be valid for fewer sizes than the first one
             self._compiled = self.run = self.module.forward
             return self.run
         if is_placed:
@@ -215,15 +215,15 @@ class AtenGraph:
             try:
                 return general(*tensors)
             except ConstantChanged:
-                return self._again(launch, tensors[:count])(*tensors[:count])
+                return self._compile_again(launch, tensors[:count])(*tensors[:count])
 
         return run
 
-    def _make(self, inputs: list[Tensor]) -> Made:
-        # Later captures happen because an attribute no longer matches the captured graph.
+    def _capture_and_compile(self, inputs: list[Tensor]) -> Made:
+        # Only the first capture may use the kept plan; a later one happens because an attribute no longer matches the graph.
         is_first = self.kept is not None and self.opened is None and self._compiled is None
         key = self.kept.key_of(self.module) if is_first else None
-        found = None if key is None else self.kept.find(key, self.module, self._traced_again(state.grad_enabled))
+        found = None if key is None else self.kept.find(key, self.module, self._make_retracer(state.grad_enabled))
         if found is not None:
             run, plan = found
             self.module.meta["kept_plan"] = key
@@ -235,7 +235,8 @@ class AtenGraph:
         is_placed = graph_passes.depends_on_placement(traced)
         if key is not None and not is_placed and self.kept.keep(key, self._attributes, traced, captured.constants):
             self.module.meta["kept_plan"] = key
-        return Made(self._set_requires_grad(run, inputs, lambda: _gives_inputs(traced)), is_placed, bool(captured.constants))
+        run = self._set_requires_grad(run, inputs, lambda: _share_inputs(traced))
+        return Made(run, is_placed, bool(captured.constants))
 
     def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph itself may switch grad mode
@@ -243,7 +244,7 @@ class AtenGraph:
         graph_passes.run(self.passes(), captured.module, self.log)
         return captured
 
-    def _traced_again(self, grad_enabled: bool) -> Callable[[], GraphModule]:
+    def _make_retracer(self, grad_enabled: bool) -> Callable[[], GraphModule]:
         """Return a function that traces the aten graph again, with fake inputs."""
 
         def trace() -> GraphModule:
@@ -263,14 +264,14 @@ class AtenGraph:
     def _names(self) -> dict[TensorImpl, str]:
         return {tensor._impl: name for name, tensor in self._attributes.items()} | self.names()
 
-    def _run(self, *tensors: Tensor) -> tuple:
+    def _run_compiled(self, *tensors: Tensor) -> tuple:
         compiled = self._compiled
         try:
             return compiled(*tensors)
         except ConstantChanged:
-            return self._again(compiled, tensors)(*tensors)
+            return self._compile_again(compiled, tensors)(*tensors)
 
-    def _again(self, stale: Callable, tensors: tuple[Tensor, ...]) -> Callable:
+    def _compile_again(self, stale: Callable, tensors: tuple[Tensor, ...]) -> Callable:
         with self._lock:
             return self.compile(list(tensors)) if self._compiled is stale else self._compiled
 
@@ -287,7 +288,7 @@ class AtenGraph:
                 return self.compile(list(tensors))(*tensors)
 
     def _place_anew(self, tensors: tuple[Tensor, ...]) -> Callable:
-        return self.compile(list(tensors)) if len(self._placed) < _PLACEMENTS else self.module.forward
+        return self.compile(list(tensors)) if len(self._placed) < _MAX_PLACEMENTS else self.module.forward
 
     def _memory_sharing(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple:
         """Return how tensors share memory: for each tensor, the position of the first one with the same storage, and the

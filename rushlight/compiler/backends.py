@@ -81,7 +81,7 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
     except BuildError as error:
         _warn(str(error))
     except (UnsupportedSize, UnguardedSizeError):
-        raise  # dynamo retries with fixed sizes
+        raise  # dynamo captures again with fixed sizes
     except RecursionError:
         _warn(f"it is nested more deeply than Python's recursion limit of {sys.getrecursionlimit()} allows")
     except Exception as error:  # a compiler error must not break the program
@@ -99,7 +99,7 @@ def _warn_once(reason: str) -> None:
 
 
 _BUILT_IN = ("aot_eager", "eager", "inductor")
-# "aot_eager" decomposes composite operators and partitions the joint graph, as the longer name asks.
+# PyTorch's "aot_eager_decomp_partition" also decomposes and partitions, which "aot_eager" does here already.
 _ALIASES = {"aot_eager_decomp_partition": "aot_eager"}
 _registered: dict[str, Backend] = {}
 _lock = threading.Lock()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_stop")
 
 
-def _follow(tx: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
+def _follow_checkpoint(tx: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
     if "context_fn" in kwargs or "debug" in kwargs:
         raise GraphBreak("checkpoint() with context_fn or debug")
     kwargs = {name: value for name, value in kwargs.items() if name not in _OPTIONS}
@@ -35,7 +35,7 @@ def _follow(tx: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
     return result
 
 
-HANDLERS[checkpoint] = _follow
+HANDLERS[checkpoint] = _follow_checkpoint
 # If checkpoint cannot be captured, all of it runs in eager: the recomputation must save the same tensors as the first run.
 skip_code(checkpoint.__code__, True)
 skip_code(CheckpointFunction.forward.__code__, True)

@@ -31,7 +31,7 @@ from rushlight.inductor import observed
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
-# torch's settings whose work is always done here, or never.
+# PyTorch's settings for work that is always done here, or never.
 WITHOUT_EFFECT = frozenset({
     "epilogue_fusion", "shape_padding", "trace.enabled", "trace.graph_diagram", "triton.cudagraphs",
 })  # fmt: skip
@@ -84,7 +84,7 @@ class CompileCallback(FrameCallback):
             return made
 
         run_backend.build_part = self._build_part if self._takes_parts else None
-        run_backend.writes_last = self._takes_parts  # a failing call does not modify the graph's inputs
+        run_backend.writes_last = self._takes_parts  # if a call fails, it has not modified the graph's inputs
         return run_backend, log
 
     @property
@@ -141,7 +141,7 @@ class OptimizedModule(Module):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
             return super().__call__(*args, **kwargs)
-        return self._compiled(*args, **kwargs)  # the original runs global hooks itself
+        return self._compiled(*args, **kwargs)  # skip Module.__call__: the original module runs global hooks itself
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return the original module's result."""
@@ -160,7 +160,7 @@ class OptimizedModule(Module):
         return len(self._orig_mod)
 
     def __bool__(self) -> bool:
-        return bool(self._orig_mod)  # a module without __len__ is true
+        return bool(self._orig_mod)  # bool() of a module without __len__ is True
 
     def __getattr__(self, name: str) -> Any:
         if name == "_orig_mod":

@@ -63,7 +63,7 @@ class ConfigModule(types.ModuleType):
     _deleted: set[str]
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked for by importing and copying
+        if name.startswith("__"):  # `import` and `copy` look for such attributes
             raise AttributeError(name)
         found = self._settings.get(name)
         if found is not None and name not in self._deleted:

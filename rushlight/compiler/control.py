@@ -168,15 +168,15 @@ def reset() -> None:
     frames.reset()
 
 
-def _break(tx: Any, msg: Value | None = None) -> Value:
+def _break_graph(tx: Any, msg: Value | None = None) -> Value:
     text = f": {msg.constant()}" if msg is not None and msg.constant() else ""
     raise GraphBreak(f"graph_break() was called{text}", "remove the call")
 
 
-def _forbid(tx: Any, *args: Value, **kwargs: Value) -> Value:
+def _refuse_call(tx: Any, *args: Value, **kwargs: Value) -> Value:
     raise GraphBreak("set_stance() was called", "set the stance outside of what is compiled")
 
 
-HANDLERS[graph_break] = _break
-HANDLERS[set_stance] = _forbid
+HANDLERS[graph_break] = _break_graph
+HANDLERS[set_stance] = _refuse_call
 HANDLERS[is_compiling] = lambda tx: constant.ConstantValue(True)

@@ -15,8 +15,10 @@ TOLERANCES = {
     "float64": (1e-7, 1e-9), "complex128": (1e-7, 1e-9), "float32": (1e-3, 1e-4), "complex64": (1e-3, 1e-4),
     "float16": (2e-2, 1e-2), "bfloat16": (1e-1, 3e-2),
 }  # fmt: skip
-ROUNDING = 10.0  # native code may be this many times farther from exact results than the interpreter, where values cancel
-FLIPPED = 1e-3  # fraction of integers or booleans that may differ, because they may come from comparisons of rounded numbers
+# Where values cancel, native code may be this many times farther from exact results than the interpreter.
+MAX_ERROR_RATIO = 10.0
+# Fraction of integers or booleans that may differ, because they may come from comparisons of rounded numbers.
+MAX_FLIPPED = 1e-3
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ def compare(got: object, expected: object) -> Difference | None:
     if not isinstance(expected, Tensor):
         return None if got == expected else Difference(f"the result is {got!r} instead of {expected!r}")
     if not isinstance(got, Tensor) or got.dtype is not expected.dtype or got.shape != expected.shape:
-        return Difference(f"the result is {_kind(got)} instead of {_kind(expected)}")
+        return Difference(f"the result is {_describe_kind(got)} instead of {_describe_kind(expected)}")
     with ExcludeKeys(AUTOGRAD_BITS):
         return _compare_elements(got.detach(), expected.detach())
 
@@ -49,10 +51,10 @@ def is_rounding(got: object, expected: object, exact: object) -> bool:
         return False
     with ExcludeKeys(AUTOGRAD_BITS):
         errors = [float((value.detach().to(float64) - exact).abs().max()) for value in (got, expected)]
-    return errors[0] <= ROUNDING * errors[1] < math.inf
+    return errors[0] <= MAX_ERROR_RATIO * errors[1] < math.inf
 
 
-def _kind(value: object) -> str:
+def _describe_kind(value: object) -> str:
     return f"{value.dtype} of size {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
 
 
@@ -62,7 +64,7 @@ def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
     if expected.dtype.name not in TOLERANCES:
         wrong = got != expected
         number = int(wrong.sum())
-        permitted = FLIPPED * expected.numel()
+        permitted = MAX_FLIPPED * expected.numel()
         return None if number <= permitted else _describe_difference(got, expected, wrong, wrong)
     wide = complex128 if expected.dtype.is_complex else float64
     left, right = got.to(wide), expected.to(wide)
@@ -80,14 +82,14 @@ def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
 
 def _describe_difference(got: Tensor, expected: Tensor, wrong: Tensor, distance: Tensor) -> Difference:
     """Describe a difference; `distance` is largest where the results differ most."""
-    place = _index(int(distance.to(float64).nan_to_num(math.inf).argmax()), expected.shape)
+    place = _index_of_position(int(distance.to(float64).nan_to_num(math.inf).argmax()), expected.shape)
     return Difference(
         f"{int(wrong.sum())} of {expected.numel()} elements are wrong, most of all [{', '.join(map(str, place))}], which is "
         f"{got[place].item()!r} instead of {expected[place].item()!r}"
     )
 
 
-def _index(position: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+def _index_of_position(position: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
     found = []
     for size in reversed(sizes):
         position, rest = divmod(position, size)

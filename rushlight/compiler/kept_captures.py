@@ -33,8 +33,8 @@ from rushlight.utils.native import cache
 
 keeping = LazyModule("rushlight.dynamo.keeping")
 
-_MAX_DEPTH = 4  # nested containers deeper than this are not part of the key
-_MAX_CAPTURES = 4  # captures per key, for example of models with different settings
+_MAX_DEPTH = 4  # the key ignores containers nested more deeply than this
+_MAX_CAPTURES = 4  # stored captures per key; for example, models with different settings have one each
 
 
 class KeptCaptures:
@@ -47,7 +47,7 @@ class KeptCaptures:
 
     def find(self, history: History) -> GuardedCode | None:
         """Return a capture that fits the frame, and record in `history` what it met."""
-        made = (self._load_record(record, history) for record in self._records())
+        made = (self._load_record(record, history) for record in self._load_records())
         return next((found for found in made if found is not None), None)
 
     def _load_record(self, record: bytes, history: History) -> GuardedCode | None:
@@ -73,9 +73,9 @@ class KeptCaptures:
             record = marshal.dumps((tuple(kept), plan, targets_of(found.graph), to_data(found.graph)))
         except (keeping.CannotKeep, NoData, ValueError):  # marshal raises ValueError for unknown objects
             return
-        cache.keep(self.path, marshal.dumps([record, *self._records()[: _MAX_CAPTURES - 1]]))
+        cache.keep(self.path, marshal.dumps([record, *self._load_records()[: _MAX_CAPTURES - 1]]))
 
-    def _records(self) -> list[bytes]:
+    def _load_records(self) -> list[bytes]:
         """Return the stored captures, the latest first."""
         content = cache.read(self.path)
         return [] if content is None else marshal.loads(content)
@@ -84,18 +84,18 @@ class KeptCaptures:
 def path_for(frame: Any, about: str, plans: KeptPlans) -> Path | None:
     """Return the cache file for a frame, by its code and its values' properties; None if captures are not kept. `about`
     describes further dependencies, such as settings."""
-    if ALLOWED_IN_GRAPH or SUBSTITUTED:  # guards do not cover these
+    if ALLOWED_IN_GRAPH or SUBSTITUTED:  # guards do not test the functions in these tables
         return None
     described = [f"{name}: {_describe_value(value)}" for name, value in frame.f_locals.items()]
-    described += [_describe_value(content) for cell in frame.closure or () for content in _contents(cell)]
+    described += [_describe_value(content) for cell in frame.closure or () for content in _cell_contents(cell)]
     key = plans.name_of(f"{sys.version} {of_code(frame.f_code)} {about} {described}")
     return None if key is None else plan_cache.path_of(key, "capture")
 
 
-def _contents(cell: types.CellType) -> list[object]:
+def _cell_contents(cell: types.CellType) -> list[object]:
     try:
         return [cell.cell_contents]
-    except ValueError:  # it is empty
+    except ValueError:  # an empty cell
         return []
 
 
@@ -105,7 +105,7 @@ def _describe_value(value: object, depth: int = 0) -> str:
         impl = value._impl
         attributes = sorted(value.__dict__)  # mark_dynamic stores its marks there
         return f"{type(value).__name__} {impl.dtype} {impl.sizes} {impl.strides} {impl.requires_grad} {attributes}"
-    if isinstance(value, Module) and "_modules" in value.__dict__:  # missing before Module.__init__ has run
+    if isinstance(value, Module) and "_modules" in value.__dict__:  # `_modules` is missing before Module.__init__ has run
         members = [(name_of(type(module)), module.training, _sizes(module)) for module in Module.modules(value)]
         return str(members)
     if type(value) in (list, tuple) and depth < _MAX_DEPTH:

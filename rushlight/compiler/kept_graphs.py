@@ -51,14 +51,14 @@ def _name(target: Any) -> str:
 
 def to_data(module: GraphModule) -> bytes:
     """Return a graph as bytes, without its attributes. NoData if a part cannot be pickled."""
-    inputs = {node.name: _facts(node.meta["val"]) for node in module.graph.find_nodes(op="placeholder")}
+    inputs = {node.name: _describe_metadata(node.meta["val"]) for node in module.graph.find_nodes(op="placeholder")}
     try:
         return zlib.compress(pickle.dumps((type(module).__name__, module.graph, inputs)), 1)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise NoData(str(error)) from error
 
 
-def _facts(value: Tensor) -> tuple:
+def _describe_metadata(value: Tensor) -> tuple:
     return tuple(value.shape), value.stride(), value.dtype, value.requires_grad
 
 

@@ -98,16 +98,16 @@ class _Description:
 
     def text(self) -> str:
         """Return a line for each node."""
-        return "\n".join(map(self._line, self.module.graph.nodes))
+        return "\n".join(map(self._describe_node, self.module.graph.nodes))
 
-    def _line(self, node: Node) -> str:
+    def _describe_node(self, node: Node) -> str:
         called = f"{node.name} {argument_text(node.args)} {argument_text(node.kwargs)}"
         if node.op == "call_function" and node.target is getattr:
-            return f"{self._member(node.args[1])} {called}"
+            return f"{self._member_name(node.args[1])} {called}"
         if node.op == "call_function":
-            return f"{self._function(node.target)} {called}"
+            return f"{self._function_name(node.target)} {called}"
         if node.op == "call_method":
-            return f"{self._member(node.target)} {called}"
+            return f"{self._member_name(node.target)} {called}"
         if node.op == "output":
             return called
         value = node.meta.get("val")
@@ -117,7 +117,7 @@ class _Description:
             raise Unknown  # its inner tensors become part of the graph
         return f"{node.op} {node.name} {plan_cache.describe(value, self._storages)} {value.requires_grad}"
 
-    def _function(self, target: Callable) -> str:
+    def _function_name(self, target: Callable) -> str:
         name = self._names.get(target)
         if name is None:
             name = qualified_name(target)
@@ -126,7 +126,7 @@ class _Description:
             self._names[target] = name
         return name
 
-    def _member(self, name: str) -> str:
+    def _member_name(self, name: str) -> str:
         """Return a method or attribute of Tensor."""
         if name not in self._names:
             found = getattr(Tensor, name, None)

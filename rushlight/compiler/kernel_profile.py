@@ -17,8 +17,8 @@ from rushlight.inductor.profiling import KernelTimes, Recorder
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-_COPIED = 1 << 24  # float32 numbers: 64 MB exceed all caches
-_SIDE = 1024  # rows and columns of a product that keeps all units busy
+_COPIED_ELEMENTS = 1 << 24  # float32 elements of the copy that measures bandwidth: 64 MB exceed all caches
+_MATRIX_SIZE = 1024  # rows and columns of the product that measures peak speed
 _lock = threading.Lock()
 
 
@@ -34,14 +34,14 @@ class Peaks:
 def measured_peaks() -> Peaks:
     """Measure the bandwidth of a copy into touched memory (reads plus writes), and the speed of a large matrix product."""
     with no_grad():
-        source, target = (aten.full.default([_COPIED], 1.0, dtype=float32) for _ in range(2))
-        copying = _best(lambda: aten.copy_.default(target, source))
-        matrix = aten.full.default([_SIDE, _SIDE], 1.0, dtype=float32)
-        multiplying = _best(lambda: aten.mm.default(matrix, matrix))
-    return Peaks(2 * 4 * _COPIED / copying, 2 * _SIDE**3 / multiplying)
+        source, target = (aten.full.default([_COPIED_ELEMENTS], 1.0, dtype=float32) for _ in range(2))
+        copying = _best_time(lambda: aten.copy_.default(target, source))
+        matrix = aten.full.default([_MATRIX_SIZE, _MATRIX_SIZE], 1.0, dtype=float32)
+        multiplying = _best_time(lambda: aten.mm.default(matrix, matrix))
+    return Peaks(2 * 4 * _COPIED_ELEMENTS / copying, 2 * _MATRIX_SIZE**3 / multiplying)
 
 
-def _best(function: Callable[[], object]) -> float:
+def _best_time(function: Callable[[], object]) -> float:
     times = []
     for _ in range(6):
         begin = time.perf_counter()
@@ -105,7 +105,7 @@ class profile:
     def __str__(self) -> str:
         kernels, peaks = self.kernels, self.peaks
         total = sum(kernel.seconds for kernel in kernels)
-        rows = [_HEAD, *(_row(kernel, total) for kernel in kernels)]
+        rows = [_HEAD, *(_format_row(kernel, total) for kernel in kernels)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
         lines = ["  ".join([*map(str.rjust, row[:-1], widths[:-1]), row[-1]]) for row in rows]
         lines.append(f"{total * 1e3:.3f} ms in {len(kernels)} kernels; a copy moves {peaks.bandwidth / 1e9:.1f} GB/s, "
@@ -129,7 +129,7 @@ def share_of(times: KernelTimes, peaks: Peaks) -> float:
 _HEAD = ("kernel", "calls", "time ms", "of all", "us/call", "MB", "GB/s", "GFLOP/s", "of peak", "what and where")
 
 
-def _row(kernel: KernelProfile, total: float) -> tuple[str, ...]:
+def _format_row(kernel: KernelProfile, total: float) -> tuple[str, ...]:
     per_second = 1 / kernel.seconds if kernel.seconds else 0.0
     return (
         kernel.name, str(kernel.calls), f"{kernel.seconds * 1e3:.3f}", f"{kernel.seconds / total:.0%}" if total else "",

@@ -55,9 +55,9 @@ def publish(frame: Any, found: GuardedCode, native: list[CompiledGraph]) -> None
     function = _function_of(frame)
     entry: Callable = CompiledProgram(found, native)
     for _ in range(_LAYERS):
-        entry = _around(entry, found.graph_name)
+        entry = _wrap_call(entry, found.graph_name)
     function.__globals__[found.graph_name] = entry
-    # The function's code owns the capture: a strong reference to the globals would make both immortal.
+    # Hold the function weakly. Its code owns the capture, so a strong reference here would keep both alive forever.
     weakref.finalize(found, _remove, weakref.ref(function), found.graph_name).atexit = False
 
 
@@ -67,7 +67,7 @@ def _remove(function: weakref.ref, name: str) -> None:
         owner.__globals__.pop(name, None)
 
 
-def _around(inner: Callable, name: str) -> Callable:
+def _wrap_call(inner: Callable, name: str) -> Callable:
     """Return a function that only calls another one."""
 
     def call(*inputs: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from rushlight.core.parallel import MOST_THREADS
+from rushlight.core.parallel import MAX_THREADS
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Settings:
         unknown = self.logs - STAGES
         if unknown:
             raise ValueError(f"no logs are named {', '.join(map(str, unknown))}; logs are {', '.join(sorted(STAGES))}")
-        if not 0 <= self.threads <= MOST_THREADS:
-            raise ValueError(f"threads must be between 0 and {MOST_THREADS}, got {self.threads}")
+        if not 0 <= self.threads <= MAX_THREADS:
+            raise ValueError(f"threads must be between 0 and {MAX_THREADS}, got {self.threads}")
         if self.recompile_limit < 0:
             raise ValueError(f"recompile_limit must not be negative, got {self.recompile_limit}")
         if self.partitioner not in PARTITIONERS:
@@ -87,15 +87,15 @@ def from_environment() -> Settings:
     return Settings(
         logs=frozenset(name.strip() for name in os.environ.get("RUSHLIGHT_LOGS", "").split(",") if name.strip()),
         dump=os.environ.get("RUSHLIGHT_DUMP", ""),
-        debug_cpp=_flag("RUSHLIGHT_DEBUG_CPP"),
-        threads=_number("RUSHLIGHT_THREADS", int, 0),
-        max_autotune=_flag("RUSHLIGHT_MAX_AUTOTUNE"),
-        recompile_limit=_number("RUSHLIGHT_RECOMPILE_LIMIT", int, 16),
+        debug_cpp=_read_flag("RUSHLIGHT_DEBUG_CPP"),
+        threads=_read_number("RUSHLIGHT_THREADS", int, 0),
+        max_autotune=_read_flag("RUSHLIGHT_MAX_AUTOTUNE"),
+        recompile_limit=_read_number("RUSHLIGHT_RECOMPILE_LIMIT", int, 16),
         partitioner=os.environ.get("RUSHLIGHT_PARTITIONER") or "min_cut",
-        memory_budget=_number("RUSHLIGHT_MEMORY_BUDGET", float, 1.0),
-        fallback_random=_flag("RUSHLIGHT_FALLBACK_RANDOM"),
-        keep_captures=_flag("RUSHLIGHT_KEEP_CAPTURES", "1"),
-        verify=_flag("RUSHLIGHT_VERIFY"),
+        memory_budget=_read_number("RUSHLIGHT_MEMORY_BUDGET", float, 1.0),
+        fallback_random=_read_flag("RUSHLIGHT_FALLBACK_RANDOM"),
+        keep_captures=_read_flag("RUSHLIGHT_KEEP_CAPTURES", "1"),
+        verify=_read_flag("RUSHLIGHT_VERIFY"),
     )
 
 
@@ -113,7 +113,7 @@ def configured(settings: Settings, chosen: Container[str] = ()) -> Settings:
     return replace(settings, **told) if told else settings
 
 
-def _number(name: str, kind: type, default: float) -> float:
+def _read_number(name: str, kind: type, default: float) -> float:
     given = os.environ.get(name)
     try:
         return kind(given) if given else default
@@ -121,5 +121,5 @@ def _number(name: str, kind: type, default: float) -> float:
         raise ValueError(f"{name} must be {'a whole number' if kind is int else 'a number'}, got {given!r}") from None
 
 
-def _flag(name: str, default: str = "0") -> bool:
+def _read_flag(name: str, default: str = "0") -> bool:
     return os.environ.get(name, default) not in ("", "0")

@@ -30,7 +30,7 @@ class TrainingGraph(AtenGraph):
     Parameters are inputs of both, so that optimizer steps do not invalidate the compiled code.
     """
 
-    def _make(self, inputs: list[Tensor]) -> Made:
+    def _capture_and_compile(self, inputs: list[Tensor]) -> Made:
         joint = trace_joint(self.module, inputs, self._lifted_attributes, self.opened)
         run_passes(self.passes(), joint.module, self.log)
         reason = joint.module.meta.get("keep_eager")
@@ -41,9 +41,11 @@ class TrainingGraph(AtenGraph):
         plan = plan_run(joint, parts)
         forward, backward = self.build(parts.forward, inputs), self.build(parts.backward, inputs)
         attributes = tuple(self._lifted_attributes.values())
-        program = disable(self._run_as_captured)  # a backward may run inside a compiled function
+        # Dynamo must not capture it again if the backward runs inside a compiled function.
+        program = disable(self._run_as_captured)
         say = lambda text: self.log("graph_breaks", lambda: text)  # noqa: E731
-        training = CompiledTraining(plan, forward, backward, disable(lambda arrived: self._part(parts, arrived)), program, say)
+        compile_subset = disable(lambda arrived: self._compile_subset(parts, arrived))
+        training = CompiledTraining(plan, forward, backward, compile_subset, program, say)
         run = (lambda *tensors: training(*tensors, *attributes)) if attributes else training
         return Made(run, depends_on_placement(joint.module), False)
 
@@ -52,7 +54,7 @@ class TrainingGraph(AtenGraph):
         """Return the attributes that become inputs of both graphs."""
         return {name: value for name, value in self._attributes.items() if not is_constant_of_graphs(type(value))}
 
-    def _part(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
+    def _compile_subset(self, parts: Partition, arrived: frozenset[int]) -> RunnablePart:
         """Compile a backward for only some results. It must not assume sizes that the capture did not."""
         part = backward_of(parts, arrived)
         check(part.module)

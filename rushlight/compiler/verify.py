@@ -59,7 +59,7 @@ class Verified:
         if any(compare(got, want) for got, want in pairs) and not self._is_rounding(inputs, before, pairs):
             after = default_generator.get_state()
             before.restore()
-            self._explain(inputs, before, pairs)
+            self._raise_difference(inputs, before, pairs)
             default_generator.set_state(after)
         return results
 
@@ -73,7 +73,7 @@ class Verified:
         try:
             with ExcludeKeys(AUTOGRAD_BITS):
                 exact = _InFloat64(self.module).run(*inputs)
-        except Exception:  # some operators have no float64 version
+        except Exception:  # an operator may have no float64 version
             return False
         finally:
             default_generator.set_state(after)
@@ -85,7 +85,7 @@ class Verified:
             return getattr(self.module, node.target)
         return inputs[self._placeholders.index(node)]
 
-    def _explain(self, inputs: Sequence[object], before: _Snapshot, pairs: list[tuple]) -> None:
+    def _raise_difference(self, inputs: Sequence[object], before: _Snapshot, pairs: list[tuple]) -> None:
         found = Search(self.module, self.build, inputs, before).first_difference()
         if found is None:
             difference = next(filter(None, (compare(got, want) for got, want in pairs)))
@@ -153,22 +153,22 @@ class Search:
 
     def first_difference(self) -> tuple[Node, Difference] | None:
         """Return the node, and how its value differs; None if no prefix of the graph differs."""
-        wrong = self._differs(len(self.calls))
+        wrong = self._find_difference(len(self.calls))
         right, end = 0, len(self.calls)
         if wrong is None:
             return None
         while end - right > 1:
             middle = (right + end) // 2
-            found = self._differs(middle)
+            found = self._find_difference(middle)
             if found is None:
                 right = middle
             else:
                 wrong, end = found, middle
         return wrong
 
-    def _differs(self, count: int) -> tuple[Node, Difference] | None:
+    def _find_difference(self, count: int) -> tuple[Node, Difference] | None:
         """Return how the prefix of `count` calls differs in the values that later calls use."""
-        part, shown = self._part(count)
+        part, shown = self._prefix_module(count)
         if not shown:
             return None
         run = self.build(part)
@@ -180,7 +180,7 @@ class Search:
                 return node, difference
         return None
 
-    def _part(self, count: int) -> tuple[GraphModule, list[Node]]:
+    def _prefix_module(self, count: int) -> tuple[GraphModule, list[Node]]:
         taken = set(self.calls[:count])
         graph, copied = Graph(), {}
         for node in self.module.graph.nodes:

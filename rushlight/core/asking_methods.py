@@ -14,7 +14,7 @@ from rushlight.core import function_modes
 from rushlight.core.overrides import ask
 from rushlight.core.tensor import Tensor
 
-# Attributes that modes never see: those of Python and of the library itself, and those that make no use of the tensor.
+# Attributes that never call a function mode: those of Python and of the library itself, and those that ignore the tensor.
 _LEFT_ALONE = frozenset(
     "__new__ __init__ __class__ __dict__ __torch_function__ __torch_dispatch__ __weakref__ __hash__ __dlpack_device__ "
     "__init_subclass__ __copy__ __reduce__ __slots__ __module__ __doc__ _autograd_meta as_subclass __array_wrap__ __dir__ "
@@ -73,12 +73,12 @@ _asking: dict[str, Any] = {}
 _plain: dict[str, Any] = {}
 
 
-def _asks_by_itself(value: Any) -> bool:
+def _can_answer_itself(value: Any) -> bool:
     return getattr(value, "_asks_modes", False)
 
 
 def _make(name: str, value: Any) -> Any:
-    if name in _LEFT_ALONE or _asks_by_itself(value):
+    if name in _LEFT_ALONE or _can_answer_itself(value):
         return None
     if isinstance(value, property):
         return _AskingProperty(value, name)

@@ -85,7 +85,7 @@ class device:
         return self
 
 
-_made: dict[tuple[str, int | None], device] = {}  # one object per device, so that equal devices are the same object
+_made: dict[tuple[str, int | None], device] = {}  # (type, index) -> the one object for this device
 
 
 def _arguments(args: tuple, kwargs: dict) -> tuple[object, object]:

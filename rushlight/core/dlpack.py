@@ -24,7 +24,7 @@ class _Writable:
     """Exposes an array's memory as writable."""
 
     def __init__(self, array: np.ndarray):
-        self.array = array  # keeps the memory alive
+        self.array = array  # holds a reference, so that the memory stays alive
         self.__array_interface__ = array.__array_interface__ | {"data": (array.ctypes.data, False)}
 
 

@@ -78,7 +78,7 @@ quint4x2 = dtype("quint4x2", "QUInt4x2", np.uint8, QUANTIZED)
 quint2x4 = dtype("quint2x4", "QUInt2x4", np.uint8, QUANTIZED)
 QUANTIZED_TYPES = (quint8, qint8, qint32, quint4x2, quint2x4)
 
-# Unsigned integers that promote with floating dtypes only.
+# Wide unsigned integers: torch promotes them with floating dtypes only.
 uint16 = dtype("uint16", "UInt16", np.uint16, INTEGRAL)
 uint32 = dtype("uint32", "UInt32", np.uint32, INTEGRAL)
 uint64 = dtype("uint64", "UInt64", np.uint64, INTEGRAL)
@@ -96,7 +96,7 @@ FLOAT8_TYPES = (float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, fl
 complex32 = dtype("complex32", "ComplexHalf", [("real", np.float16), ("imag", np.float16)], COMPLEX)
 NARROW_TYPES = (*FLOAT8_TYPES, float4_e2m1fn_x2, complex32)
 
-# Bit strings of a given width that packages give a meaning to. No operator computes with them.
+# Bit strings of a given width. Packages define their meaning; no operator computes with them.
 BITS_TYPES = tuple(
     dtype(name, scalar_name, kind, BITS)
     for name, scalar_name, kind in (

@@ -17,7 +17,7 @@ from rushlight.core.thread_state import state
 entered = 0
 """The number of modes on the stacks of all threads. Hot Python code checks this first."""
 
-# Callbacks that run when the process's first mode is entered, and when its last one is left.
+# Callbacks for the moment when the process's first function mode is entered, and when its last one is left.
 _installers: list[Callable[[], None]] = []
 _removers: list[Callable[[], None]] = []
 _lock = threading.Lock()
@@ -31,7 +31,7 @@ class _Stack(threading.local):
 _stack = _Stack()
 
 
-def _set(modes: tuple[Any, ...]) -> None:
+def _set_modes(modes: tuple[Any, ...]) -> None:
     _stack.modes = modes
     state.asks_function_modes = bool(modes) and not _stack.disabled
 
@@ -59,7 +59,7 @@ def push(mode: Any) -> None:
             for install in _installers:
                 install()
         entered += 1
-    _set((*_stack.modes, mode))
+    _set_modes((*_stack.modes, mode))
 
 
 def pop() -> Any:
@@ -68,7 +68,7 @@ def pop() -> Any:
     if not _stack.modes:
         raise RuntimeError("the stack of function modes is empty: a mode was left that was not entered")
     *outer, mode = _stack.modes
-    _set(tuple(outer))
+    _set_modes(tuple(outer))
     with _lock:
         entered -= 1
         if not entered:
@@ -81,11 +81,11 @@ def pop() -> Any:
 def innermost_popped() -> Iterator[Any]:
     """Return a context manager in which the innermost mode is popped; yields that mode."""
     before = _stack.modes
-    _set(before[:-1])
+    _set_modes(before[:-1])
     try:
         yield before[-1]
     finally:
-        _set(before)
+        _set_modes(before)
 
 
 class Suspended:
@@ -98,7 +98,7 @@ class Suspended:
 
     def __exit__(self, *error: object) -> None:
         _stack.disabled = self._before
-        _set(_stack.modes)
+        _set_modes(_stack.modes)
 
 
 def when_entered(install: Callable[[], None], remove: Callable[[], None]) -> None:

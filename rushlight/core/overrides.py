@@ -51,7 +51,7 @@ def _refuse_foreign(function: Callable) -> None:
     """Raise TypeError where the caller is PyTorch: one of its functions was given a tensor of this library."""
     owner = getattr(function, "__objclass__", None) or getattr(function, "__self__", None)
     if isinstance(owner, type) and issubclass(owner, TensorBase):
-        return  # a class of this library; the alias makes it look like torch's
+        return  # the class belongs to this library, which may be imported under the name torch
     module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or type(owner).__module__
     if isinstance(module, str) and module.partition(".")[0] == "torch":
         raise TypeError(f"{getattr(function, '__name__', 'a function')}() {_TWO_LIBRARIES}")
@@ -74,7 +74,7 @@ _TWO_LIBRARIES = (
 )
 
 
-def _wrapping_torch_function(cls: type, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+def _call_and_wrap(cls: type, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
     """Call `func` on plain tensors, and make its results tensors of this class."""
     _refuse_foreign(func)
     if not all(issubclass(cls, kind) or not issubclass(kind, Tensor) for kind in types):
@@ -96,9 +96,9 @@ def _as_subclass(cls: type, value: Any) -> Any:
     return value
 
 
-Tensor.__torch_function__ = classmethod(_wrapping_torch_function)
+Tensor.__torch_function__ = classmethod(_call_and_wrap)
 
-# Types without a `__torch_function__` of their own.
+# Types known to have no `__torch_function__` of their own.
 _plain: set[type] = {Tensor, int, float, bool, str, type(None), complex, list, tuple, dict}
 
 
@@ -108,7 +108,7 @@ def is_plain(kind: type) -> bool:
         return True
     method = getattr(kind, "__torch_function__", None)
     # As in torch, a class with `__torch_dispatch__` overrides functions only if it defines its own `__torch_function__`.
-    leaves_it = dispatches(kind) and getattr(method, "__func__", None) is _wrapping_torch_function
+    leaves_it = dispatches(kind) and getattr(method, "__func__", None) is _call_and_wrap
     if method is None or method is disabled_torch_function or leaves_it:
         _plain.add(kind)
         return True
@@ -161,10 +161,10 @@ def call_override(function: Callable, deciding: list[Any], args: tuple, kwargs: 
         result = value.__torch_function__(function, kinds, args, kwargs)
         if result is not NotImplemented:
             return result
-    raise TypeError(_nobody_answers(function, kinds))
+    raise TypeError(_no_handler_message(function, kinds))
 
 
-def _nobody_answers(function: Callable, kinds: tuple[type, ...]) -> str:
+def _no_handler_message(function: Callable, kinds: tuple[type, ...]) -> str:
     module = (getattr(function, "__module__", None) or "torch").replace("rushlight", "torch", 1)
     name = f"{module}.{getattr(function, '__qualname__', function)}"
     found = f"no implementation found for '{name}' on types that implement __torch_function__: [{', '.join(map(_name, kinds))}]"

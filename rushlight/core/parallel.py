@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-MOST_THREADS = 4096  # with more, the OpenMP library may fail to start a thread and then ends the process
+MAX_THREADS = 4096  # if the OpenMP library cannot start a thread, it ends the process
 
 
 def _default() -> int:
     given = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     if given.isdigit() and int(given) > 0:
-        return min(int(given), MOST_THREADS)
+        return min(int(given), MAX_THREADS)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -28,14 +28,14 @@ def get_num_threads() -> int:
 
 def set_num_threads(number: int) -> None:
     """Set the number of threads of eager kernels and of code compiled from now on; RuntimeError unless it is positive and at
-    most MOST_THREADS.
+    most MAX_THREADS.
 
     NumPy's BLAS, which computes products of float64, takes its own from OPENBLAS_NUM_THREADS when it is loaded.
     """
     if not isinstance(number, int) or number <= 0:
         raise RuntimeError(f"set_num_threads expects a positive integer, got {number!r}")
-    if number > MOST_THREADS:
-        raise RuntimeError(f"set_num_threads expects at most {MOST_THREADS} threads, got {number}")
+    if number > MAX_THREADS:
+        raise RuntimeError(f"set_num_threads expects at most {MAX_THREADS} threads, got {number}")
     _threads[0] = number
     for follower in _followers:
         follower(number)

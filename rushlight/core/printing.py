@@ -91,7 +91,7 @@ def format_tensor(
     options = options or _current[0]
     suffixes = [] if str(device) == "cpu" else [f"device='{device}'"]
     shape = tuple(array.shape if size is None else size)
-    # Brackets without elements don't show the shape either, so `size=` states it; a bare `[]` stands for (0,).
+    # If the brackets contain no elements, print the shape as `size=`. A bare `[]` has shape (0,).
     if (options.edgeitems == 0) if array.size else (len(shape) != 1):
         suffixes.append(_size_suffix(shape))
     if not _is_understood(dtype, default_dtype, bool(array.size)):
@@ -135,7 +135,7 @@ def format_sparse(
 ) -> str:
     """Return the text of a sparse COO tensor: its indices and values as tensors of their own, and its size below them."""
     options, margin = _current[0], " " * len("tensor(")
-    bodies = _bodies((("indices", indices, _Integers), ("values", values, dtype)))
+    bodies = _print_parts((("indices", indices, _Integers), ("values", values, dtype)))
     suffixes = [_size_suffix(shape), f"nnz={indices.shape[1]}"]
     if not _is_understood(dtype, default_dtype, bool(values.size)):
         suffixes.append(f"dtype={dtype}")
@@ -145,7 +145,7 @@ def format_sparse(
     return _append_suffixes(text, rest, len(margin), options)
 
 
-def _bodies(parts: Sequence[tuple[str, np.ndarray, Any]]) -> list[str]:
+def _print_parts(parts: Sequence[tuple[str, np.ndarray, Any]]) -> list[str]:
     """Return the texts of a sparse tensor's parts, as `indices=tensor(...)`."""
     options, indent, bodies = _current[0], len("tensor("), []
     for name, array, style in parts:
@@ -170,7 +170,7 @@ def format_compressed(
 ) -> str:
     """Return the text of a CSR or CSC tensor: its two tensors of indices, its values, and its size after them."""
     names = ("crow_indices", "col_indices") if layout.name == "sparse_csr" else ("ccol_indices", "row_indices")
-    bodies = _bodies(((names[0], compressed, _Integers), (names[1], plain, _Integers), ("values", values, dtype)))
+    bodies = _print_parts(((names[0], compressed, _Integers), (names[1], plain, _Integers), ("values", values, dtype)))
     suffixes = [_size_suffix(shape), f"nnz={len(plain)}"]
     if not _is_understood(dtype, default_dtype, True):
         suffixes.append(f"dtype={dtype}")
@@ -201,7 +201,7 @@ class _Integers:
     is_complex = is_floating_point = False
 
 
-# The suffixes after the elements
+# Suffixes after the elements
 
 
 def _is_understood(dtype: Any, default_dtype: Any, has_elements: bool) -> bool:
@@ -246,7 +246,7 @@ class _ElementStyle(NamedTuple):
 
 def _format_elements(array: np.ndarray, dtype: Any, indent: int, options: PrintOptions) -> str:
     cut = [array.size > options.threshold and length > 2 * options.edgeitems for length in array.shape]
-    shown = array[np.ix_(*map(_edges, array.shape, cut, [options.edgeitems] * array.ndim))] if any(cut) else array
+    shown = array[np.ix_(*map(_edge_indices, array.shape, cut, [options.edgeitems] * array.ndim))] if any(cut) else array
     if dtype.is_complex:
         shown = shown.astype(np.complex128)
         style = _complex_style(shown, options)
@@ -258,7 +258,7 @@ def _format_elements(array: np.ndarray, dtype: Any, indent: int, options: PrintO
     return _format_nested(shown.tolist(), cut, indent, style, options)
 
 
-def _edges(length: int, is_cut: bool, edgeitems: int) -> np.ndarray:
+def _edge_indices(length: int, is_cut: bool, edgeitems: int) -> np.ndarray:
     positions = np.arange(length)
     return positions[(positions < edgeitems) | (positions >= length - edgeitems)] if is_cut else positions
 

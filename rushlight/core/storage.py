@@ -19,11 +19,11 @@ from rushlight._C import StorageImpl
 from rushlight.core.device import CPU, META, as_device, device, present_device, raise_absent
 from rushlight.core.errors import OutOfMemoryError
 
-# StorageImpl(buffer, nbytes, where, data_ptr=None) is the memory itself, a C struct (`csrc/storage_impl.c`). `buffer` is a
+# StorageImpl(buffer, nbytes, where, data_ptr=None) is a C struct (`csrc/storage_impl.c`) that owns the memory. `buffer` is a
 # writable object with the buffer protocol, or None where there is no data. It has the fields `nbytes`, `device` and `data_ptr`,
 # and `bytes()` gives a uint8 array that shares the memory.
 
-# A new CPU storage of this many bytes from the caching allocator, 64-byte aligned, uninitialised.
+# allocate(nbytes) makes a CPU storage from the caching allocator: 64-byte aligned, uninitialized.
 allocate = _C.allocate_storage
 
 ALIGNMENT = 64

@@ -305,7 +305,7 @@ class Tensor(_C.TensorBase):
         impl = self._impl
         try:
             grad_fn_name = None if self.grad_fn is None else self.grad_fn.name()
-        except RuntimeError:  # a view made without recording, whose base was written to since
+        except RuntimeError:  # a view made in no_grad mode, whose base was modified in place since
             grad_fn_name = "Invalid"
         facts = {
             "requires_grad": self.requires_grad,

@@ -92,7 +92,7 @@ def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
     strides = tuple(stride // itemsize for stride in array.strides)
     made = TensorImpl(borrow(array), array.shape, strides, 0, element_type, CPU, CPU_KEYS)
     made.array = array
-    return _in_mode(made)
+    return _apply_inference_mode(made)
 
 
 def empty_meta_impl(
@@ -102,10 +102,10 @@ def empty_meta_impl(
     strides = strides or contiguous_strides(sizes)
     nbytes = math.prod(sizes) * element_type.itemsize
     storage = without_data(nbytes if type(nbytes) is int else UNKNOWN_NBYTES)
-    return _in_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
+    return _apply_inference_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
 
 
-def _in_mode(made: TensorImpl) -> TensorImpl:
+def _apply_inference_mode(made: TensorImpl) -> TensorImpl:
     """Return a new impl; in inference mode it becomes an inference tensor."""
     if state.inference:
         made.inference = True

@@ -43,7 +43,7 @@ def _promotion_operand(value: Operand) -> Any:
     return np.dtype(bool) if isinstance(value, bool) else type(value)
 
 
-# The tensor function for each ufunc. It gets operands of the dtypes that NumPy's own loop takes.
+# Ufunc name -> function on tensors. Its operands already have the dtypes of the loop that NumPy would choose.
 _OPERATIONS: dict[str, Callable] = {
     "add": torch.add, "subtract": torch.subtract, "multiply": torch.multiply, "divide": torch.true_divide,
     "floor_divide": torch.floor_divide, "remainder": torch.remainder, "fmod": torch.fmod, "power": torch.pow,

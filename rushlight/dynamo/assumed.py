@@ -69,7 +69,7 @@ class Assumed:
                 holds, found = eval(guard.expression, dict(self.names), values), ""
                 if not holds and guard.place is not None:
                     found = f", found {_short(eval(guard.place, dict(self.names), values))}"
-            except Exception as error:  # the path to the value is gone
+            except Exception as error:  # an object on the path to the value no longer exists
                 holds, found = False, f", found {type(error).__name__}: {error}"
             if not holds:
                 return f"{guard.expression} ({guard.reason}){found}"

@@ -92,7 +92,7 @@ def _capture_frame(
                 reason.forget_frames()
                 if fullgraph:
                     raise Unsupported(reason.text()) from None
-                stop = _earlier_break(capture, reason, stop)
+                stop = _find_earlier_break(capture, reason, stop)
                 if stop is None:
                     when_eager(reason)
                     return None
@@ -104,17 +104,19 @@ def _capture_frame(
                 capture.forget_objects()
 
 
-def _earlier_break(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
+def _find_earlier_break(capture: _Capture, reason: GraphBreak, stop: Break | None) -> Break | None:
     """Return an earlier place to stop; None if that would be before the first step."""
     steps = capture.translator.steps
     if isinstance(reason, FrameNeeded):
         return None
-    if stop is not None:  # the stack or a variable holds a value that cannot be rebuilt: stop before the program makes it
+    # If the stack or a variable holds a value that generated code cannot rebuild, break the graph before the program makes it.
+    if stop is not None:
         before = [step for step in capture.translator.statements if step < stop.step]
         return Break(before[len(before) // 2], stop.reason, False) if before else None
     for error in capture.translator.handled:
         if capture.translator.is_raised_by_python(error):
-            steps = capture.translator.raised_at[id(error)][0] + 1  # the handler needs the exception with its traceback
+            # The handler needs the real exception with its traceback, so the raising instruction runs in Python.
+            steps = capture.translator.raised_at[id(error)][0] + 1
             break
     return Break(steps - 1, reason) if steps else None
 
@@ -171,10 +173,10 @@ class _Capture:
         if self.session.open_modes:
             raise GraphBreak("a region of autocast or of inference mode that is left open")
         result = self.writer.expression(value)
-        self._effects()
+        self._write_effects()
         self._grad_mode()
         self.writer.statement(f"return {result}")
-        return self._build(None)
+        return self._build_guarded_code(None)
 
     def _check_generators(self) -> None:
         for generator in self.session.generators:
@@ -203,7 +205,7 @@ class _Capture:
             raise GraphBreak("a region of autocast or of inference mode that is left open")
         if instruction.opname == "DELETE_FAST" and ran is not None:
             values.pop(instruction.argval, None)
-        self._effects()
+        self._write_effects()
         self._grad_mode()
         self._name_variables(values)
         before = len(self.writer.lines)
@@ -213,8 +215,8 @@ class _Capture:
             self._write_native(ran, instruction, index, stack, values, cells)
         lines = self.writer.lines
         for error in reversed(translator.handled):
-            lines[before:] = self._while_handling(error, lines[before:])
-        return self._build(self.stop.reason)
+            lines[before:] = self._wrap_in_handler(error, lines[before:])
+        return self._build_guarded_code(self.stop.reason)
 
     def _name_variables(self, values: dict[str, str]) -> None:
         """Assign values to variables with the program's names, because code that Python runs here may inspect its caller's
@@ -224,7 +226,7 @@ class _Capture:
             if name not in taken and name.isidentifier():
                 self.writer.statement(f"{name} = {text}")
 
-    def _while_handling(self, error: Value, lines: list[str]) -> list[str]:
+    def _wrap_in_handler(self, error: Value, lines: list[str]) -> list[str]:
         """Put statements into the handler of an exception that this frame handles or has just raised."""
         text, raised = self.writer.expression(error), self.translator.raised_at.get(id(error))
         # Raise on the original line, so that the traceback shows it.
@@ -246,7 +248,7 @@ class _Capture:
         text = self.writer.expression(value)
         return HandledText(text) if isinstance(value, HandledValue) else text
 
-    def _effects(self) -> None:
+    def _write_effects(self) -> None:
         self.session.effects.write(self.writer)
 
     def _write_native(
@@ -282,7 +284,7 @@ class _Capture:
             skip_code(code)
         args = [*passed.values()] + [text for text in stack if text != NULL_TEXT] + ([error] if error else [])
         tail = self.writer.name_of(tail_call, "tail_call")
-        return f"{tail}({', '.join([self._function(code, cells), *args])})"
+        return f"{tail}({', '.join([self._write_function(code, cells), *args])})"
 
     def _resume_arguments(self, live: frozenset[str], values: dict[str, str], cells: list[str]) -> dict[str, str]:
         """Return the variables to pass to a resume function. In a method that may call `super()` the receiver comes first."""
@@ -293,7 +295,7 @@ class _Capture:
             first, found["__receiver"] = "__receiver", f"{cells[self.code.co_cellvars.index(first)]}.cell_contents"
         return {name: found[name] for name in sorted(found, key=lambda name: name != first)}
 
-    def _function(self, code: types.CodeType, cells: list[str]) -> str:
+    def _write_function(self, code: types.CodeType, cells: list[str]) -> str:
         writer, name = self.writer, self.code.co_name
         if not code.co_freevars:
             return writer.name_of(types.FunctionType(code, self.frame.f_globals), f"resume_{name}", is_owned=True)
@@ -309,7 +311,7 @@ class _Capture:
         tensors = [(source, value) for source, value in inputs if not isinstance(source, NumberTensor)]
         if not graph.writes_inputs() or len(tensors) < 2:
             return
-        if self.session.has_arrays:  # other arrays may be views of the same memory
+        if self.session.has_arrays:  # arrays that are no inputs may be views of the same memory
             raise GraphBreak("an array or tensor that is written to, beside other inputs")
         if not storages_differ(*(tensor for _, tensor in tensors)):
             raise GraphBreak("an input that shares memory with another one is written to")
@@ -328,7 +330,7 @@ class _Capture:
         made = [source.symbols for _, source, _ in self.session.graph.inputs if isinstance(source, NumberTensor)]
         return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols.union(*made))]
 
-    def _build(self, reason: GraphBreak | None) -> GuardedCode:
+    def _build_guarded_code(self, reason: GraphBreak | None) -> GuardedCode:
         graph, first, module, graph_name = self.session.graph, [], None, None
         graph_state = state.grad_enabled
         for mode in reversed(self.session.open_modes):
@@ -374,7 +376,7 @@ class _Capture:
             co_argcount=len(self.writer.parameters), co_posonlyargcount=0, co_kwonlyargcount=0,
         )  # fmt: skip
         skip_code(code, True)
-        arguments = ", ".join([self._function(code, []), *map(parameter_text, self.writer.parameters)])
+        arguments = ", ".join([self._write_function(code, []), *map(parameter_text, self.writer.parameters)])
         again = f"{self.writer.name_of(tail_call, 'tail_call')}({arguments})"
         failed = ["try:", *_indent(lines), "except Exception:", "    __failed = True", "if __failed:", f"    return {again}"]
         return ["__failed = False", *failed]

@@ -30,7 +30,7 @@ def call_at_capture(tx: Following, function: FunctionValue, args: list[Value], k
     raises."""
     values = [_real_argument(value) for value in args]
     named = {name: _real_argument(value) for name, value in kwargs.items()}
-    note()  # another process may get another result
+    note()  # the capture cannot be reused by other processes, where the result may differ
     try:
         result = function.function(*values, **named)
     except Exception as error:

@@ -82,7 +82,7 @@ class _Seen:
         self.open_strides = open_strides
 
 
-# A number that changed this often between captures counts as one that always changes.
+# A number that changed this often between captures is expected to change with every call.
 _MIN_CHANGES = 2
 
 
@@ -93,7 +93,7 @@ class History:
         self.tensors: dict[str, _Seen] = {}
         self.integers: dict[str, tuple[int, bool]] = {}
         self.numbers: dict[str, tuple[float, int]] = {}
-        self.is_unsteady = False  # a number keeps changing, though each capture holds for one value of it
+        self.is_unsteady = False  # some number keeps changing, but each capture is specialized to one value of it
 
     def repeat(self, tensors: tuple, integers: tuple, numbers: tuple) -> None:
         """Restore the history of a first capture that another process made."""
@@ -153,7 +153,7 @@ class OpenSizes:
         self.history = history
         self.environment = ShapeEnv()
         self.derived: list[tuple[SizeOf, SymInt]] = []
-        self.modules: set[Source] = set()  # where modules were found
+        self.modules: set[Source] = set()  # sources of the nn.Modules that the capture met
         self._required: list[tuple[SizeOf, Var, tuple[int | None, int | None]]] = []
         self._integers: dict[str, SymInt | int] = {}
 
@@ -284,15 +284,15 @@ def assumptions(sizes: OpenSizes) -> Iterator[Assumption]:
             yield Assumption(below(at[symbol], as_expr(symbol.extent)), source, reached)
     for binding in sizes.environment.bindings:
         if binding.source != places[binding.symbol]:
-            yield _equality(binding.source, at[binding.symbol], reached)
+            yield _assume_equality(binding.source, at[binding.symbol], reached)
     for place, number in sizes.derived:
-        yield _equality(place, number.expr.substitute(at), reached)
+        yield _assume_equality(place, number.expr.substitute(at), reached)
     for guard in sizes.environment.relations():
         first = min(guard.relation.expression.free_variables())
         yield Assumption(guard.relation.substitute(at), places[first], reached, guard.location)
 
 
-def _equality(source: Source, expression: Expr, reached: dict[Var, Source]) -> Assumption:
+def _assume_equality(source: Source, expression: Expr, reached: dict[Var, Source]) -> Assumption:
     """Return the assumption that the value at `source` equals an expression."""
     place = Var(source.text, None, None)
     return Assumption(equal(place, expression), source, reached | {place: source})

@@ -64,54 +64,54 @@ class Fingerprints:
         if isinstance(value, type):
             return self.of_class(value)
         if isinstance(value, METHODS):
-            return _member(value)
+            return _member_text(value)
         if isinstance(value, Enum):
-            return f"{self.of_class(type(value))} {value.name} {_plain(value.value)}"
+            return f"{self.of_class(type(value))} {value.name} {_describe_plain(value.value)}"
         return f"{name_of(type(value))} {getattr(value, '__qualname__', '')}"
 
     def of_class(self, kind: type) -> str:
         """Fingerprint a class with its bases: methods and plain attributes in full, other attributes by type."""
         found = self._classes.get(kind)
         if found is None:
-            bases = map(self._own_text, kind.__mro__)
+            bases = map(self._describe_class, kind.__mro__)
             found = self._classes[kind] = digest(f"{name_of(kind)} {name_of(type(kind))}", *bases)
         return found
 
-    def _own_text(self, kind: type) -> str:
+    def _describe_class(self, kind: type) -> str:
         text = self._own.get(kind)
         if text is None:
             text = name_of(kind)
             if kind.__flags__ & _HEAP_TYPE:
                 held = vars(kind)
-                text += str([f"{name}={_member(held[name])}" for name in sorted(held) if name not in _IGNORED_ATTRIBUTES])
+                text += str([f"{name}={_member_text(held[name])}" for name in sorted(held) if name not in _IGNORED_ATTRIBUTES])
             self._own[kind] = text
         return text
 
 
-def _member(value: Any) -> str:
+def _member_text(value: Any) -> str:
     if isinstance(value, types.FunctionType):
         return of_function(value)
     if isinstance(value, staticmethod | classmethod):
-        return f"{type(value).__name__} {_member(value.__func__)}"
+        return f"{type(value).__name__} {_member_text(value.__func__)}"
     if isinstance(value, cached_property):
-        return f"{name_of(type(value))} {_member(value.func)}"
+        return f"{name_of(type(value))} {_member_text(value.func)}"
     if isinstance(value, property):
-        return f"property {_member(value.fget)} {_member(value.fset)} {_member(value.fdel)}"
-    return _plain(value)
+        return f"property {_member_text(value.fget)} {_member_text(value.fset)} {_member_text(value.fdel)}"
+    return _describe_plain(value)
 
 
-def _plain(value: Any) -> str:
+def _describe_plain(value: Any) -> str:
     if type(value) in PLAIN_KINDS:
         return repr(value)
     if type(value) is tuple:
-        return f"({','.join(map(_plain, value))})"
+        return f"({','.join(map(_describe_plain, value))})"
     if type(value) is frozenset:
-        return f"frozenset({sorted(map(_plain, value))})"
+        return f"frozenset({sorted(map(_describe_plain, value))})"
     return name_of(type(value))
 
 
 def _code_text(code: types.CodeType) -> str:
-    constants = [_code_text(value) if isinstance(value, types.CodeType) else _plain(value) for value in code.co_consts]
+    constants = [_code_text(value) if isinstance(value, types.CodeType) else _describe_plain(value) for value in code.co_consts]
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     lines = code.co_linetable, code.co_exceptiontable

@@ -77,10 +77,10 @@ class _Codes:
         return [code for reference in list(found.values()) if (code := reference()) is not None]
 
 
-# A capture only changes thread-local state; the lock keeps two threads from capturing the same function twice.
+# Held during a capture, so that two threads do not capture the same function twice.
 _lock = threading.RLock()
 _stance = "default"
-_paused = False  # a capture has disabled the garbage collector
+_paused = False  # True while a capture has the garbage collector disabled
 _captured = _Codes()
 
 
@@ -187,12 +187,12 @@ class FrameCallback:
         if not RULES.automatic_dynamic_shapes:
             count.history = History()
         with _gc_paused():
-            kept = _attempt(code, lambda: self.kept(frame)) if count.captures == 1 else None
-            found = None if kept is None else _attempt(code, lambda: kept.find(count.history))
+            kept = _run_or_warn(code, lambda: self.kept(frame)) if count.captures == 1 else None
+            found = None if kept is None else _run_or_warn(code, lambda: kept.find(count.history))
             if found is None:
                 found = self._capture(frame, backend, log)
                 if kept is not None and isinstance(found, GuardedCode):
-                    _attempt(code, lambda: kept.keep(count.history, found))
+                    _run_or_warn(code, lambda: kept.keep(count.history, found))
         if isinstance(found, GuardedCode):
             counters["frames"]["ok"] += 1
             found.followed = None
@@ -209,7 +209,7 @@ class FrameCallback:
         code, receiver = frame.f_code, frame.f_locals.get("self")
         subject = receiver if isinstance(receiver, Module) else code
         count = self._counts.get((id(code), id(subject)))
-        # A recorded object is gone and its id was reused.
+        # The record belongs to a dead object with the same id: start a new one.
         if count is None or count.code() is not code or count.receiver() is not subject:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
@@ -232,7 +232,7 @@ class FrameCallback:
         except Raised as error:
             what = f"{_describe_code(frame.f_code)} runs in eager this time, because it raises: {error}"
             log("graph_breaks", lambda: what)
-            return None  # run in eager, which raises the program's exception
+            return None  # eager execution raises the program's exception
         except BackendCompilerFailed as error:
             log("graph_breaks", functools.partial(str, error))
             if self.fullgraph or not RULES.suppress_errors:
@@ -259,7 +259,7 @@ class FrameCallback:
             return False
 
 
-def _attempt(code: types.CodeType, step: Callable[[], T]) -> T | None:
+def _run_or_warn(code: types.CodeType, step: Callable[[], T]) -> T | None:
     """Run a step that finds or stores a kept capture. If it fails, warn and return None."""
     try:
         return step()
@@ -316,7 +316,7 @@ class _Count:
         self.code = code
         self.receiver = receiver
         self.captures = 0
-        self.met = False  # the stance "eager_then_compile" has seen the frame's first call
+        self.met = False  # True after the frame's first call under the stance "eager_then_compile"
         self.history = History()
 
 

@@ -46,9 +46,9 @@ def capture_backward(
     versions = versions_of(builder)
     try:
         with autocast("cpu", enabled=False), builder.apart(GraphApart()) as graph, tx.effects.apart() as changed:
-            gradients = [_gradient(builder, graph, fake) for fake in like]
+            gradients = [_add_gradient(builder, graph, fake) for fake in like]
             results = list(follow(list(gradients)))
-        if changed and _reach([tx, *around], {id(value) for value in changed if value is not own}):
+        if changed and _can_reach([tx, *around], {id(value) for value in changed if value is not own}):
             raise GraphBreak("a change of what the program made before")
         once = _ONCE.format(what=what) if session.asked_grad_mode else ""
         check_writes([*graph.outer, *(value.graph_node for value in gradients)], versions | builder.versions)
@@ -65,7 +65,7 @@ def capture_backward(
         state.grad_enabled, session.asked_grad_mode = recorded, asked
 
 
-def _gradient(builder: GraphBuilder, graph: GraphApart, like: Tensor) -> TensorValue:
+def _add_gradient(builder: GraphBuilder, graph: GraphApart, like: Tensor) -> TensorValue:
     with builder.fakes:
         fake = aten("empty_like")(like)
     made = builder.tensor_value(graph.input("gradient", fake), fake)
@@ -79,7 +79,7 @@ def _node(result: Value) -> Node | None:
     return None if is_none(result) else result.graph_node
 
 
-def _reach(roots: Iterable[object], wanted: set[int]) -> bool:
+def _can_reach(roots: Iterable[object], wanted: set[int]) -> bool:
     """Return whether any value with an id in `wanted` is reachable from the roots, which are values or followed frames."""
     seen: set[int] = set()
     stack = list(roots)

@@ -33,22 +33,23 @@ class GraphApart(Graph):
 
     def input(self, name: str, fake: Tensor) -> Node:
         """Add a placeholder for an input of the function."""
-        made = self._parameter(name, {"example_value": fake, "val": fake})
+        made = self._add_parameter(name, {"example_value": fake, "val": fake})
         self._inputs.add(made)
         return made
 
     def create_node(self, op: str, target: Any, args: tuple | None = None, kwargs: dict | None = None, **options: Any) -> Node:
         """Create a node as usual; arguments may belong to another graph."""
-        return super().create_node(op, target, map_arg(args or (), self._own), map_arg(kwargs or {}, self._own), **options)
+        args, kwargs = map_arg(args or (), self._own_node), map_arg(kwargs or {}, self._own_node)
+        return super().create_node(op, target, args, kwargs, **options)
 
-    def _own(self, node: Node) -> Node:
+    def _own_node(self, node: Node) -> Node:
         if node.graph is self:
             return node
         if node not in self.outer:
-            self.outer[node] = self._parameter(node.name, {name: node.meta[name] for name in _VALUES if name in node.meta})
+            self.outer[node] = self._add_parameter(node.name, {name: node.meta[name] for name in _VALUES if name in node.meta})
         return self.outer[node]
 
-    def _parameter(self, name: str, meta: dict[str, Any]) -> Node:
+    def _add_parameter(self, name: str, meta: dict[str, Any]) -> Node:
         with self.inserting_before(None if self._last is None else self._last.next):
             self._last = self.placeholder(f"{name}_{self._parameters}")
         self._parameters += 1

@@ -56,28 +56,28 @@ class GraphBuilder:
         self._last_placeholder: Node | None = None
         self._named: set[Node] = set()  # nodes already named after a variable of the program
         self.calls = 0
-        self.has_history = False  # an input has autograd history; its fake is a leaf
+        self.has_history = False  # True if an input has autograd history; the fake tensor for it is a leaf
 
     def input(self, tensor: Tensor, source: Source, geometry: Geometry | None = None) -> Node:
         """Add a placeholder for a tensor that the frame reaches. `geometry` has symbols for its open sizes and strides."""
-        node = self._placeholder(source)
+        node = self._add_placeholder(source)
         node.type = type(tensor)
         self.inputs.append((node, source, tensor))
         if geometry is not None:
             self._has_open_sizes = True
             node.meta["geometry"] = geometry
             self.symbols.bind(self.fakes.from_tensor(tensor, geometry), node)
-        return self._track(node, tensor)
+        return self._set_example(node, tensor)
 
     def integer_input(self, number: SymInt, source: Source) -> None:
         """Add a placeholder for an open integer that the frame reaches."""
         self._has_open_sizes = True
-        node = self._placeholder(source)
+        node = self._add_placeholder(source)
         node.meta["example_value"] = node.meta["val"] = number
         self.inputs.append((node, source, number.hint))
         self.symbols.bind(number, node)
 
-    def _placeholder(self, source: Source) -> Node:
+    def _add_placeholder(self, source: Source) -> Node:
         name = self._make_unique_name(self.name_of(source))
         if self._last_placeholder is None:
             place = self.whole.inserting_before()
@@ -101,12 +101,12 @@ class GraphBuilder:
         while name in self.attributes:
             name += "_"
         self.attributes[name] = tensor
-        node = self._track(self.whole.create_node("get_attr", name, name=name), tensor)
+        node = self._set_example(self.whole.create_node("get_attr", name, name=name), tensor)
         if source is not None:
             node.meta["input_name"] = self._make_unique_name(self.name_of(source))
         return node
 
-    def _track(self, node: Node, tensor: Tensor) -> Node:
+    def _set_example(self, node: Node, tensor: Tensor) -> Node:
         fake = self.fakes.from_tensor(tensor)
         self.has_history |= tensor.requires_grad and not tensor.is_leaf
         if tensor.requires_grad and not fake.requires_grad:
@@ -174,7 +174,7 @@ class GraphBuilder:
         key = None if self._has_open_sizes else self._results.key_of(node)
         result = self._results.find(key)
         if result is None:
-            result = self._first_result(node, key)
+            result = self._run_first(node, key)
         node.meta["example_value"] = node.meta["val"] = result
         self.calls += 1
         if "of_values" in node.meta:
@@ -184,7 +184,7 @@ class GraphBuilder:
             self.check(relation, message_of(relation))
         return node, result
 
-    def _first_result(self, node: Node, key: tuple | None) -> Any:
+    def _run_first(self, node: Node, key: tuple | None) -> Any:
         """Run a node, record its side effects, and if it has none cache the result under `key`."""
         inputs = [value for used in node.all_input_nodes if isinstance(value := used.meta["example_value"], Tensor)]
         versions = [value._impl.version.value for value in inputs]
@@ -197,7 +197,7 @@ class GraphBuilder:
         except BaseException:
             self.graph.erase_node(node)
             raise
-        # Inference tensors have no version counter, but an operator that writes to its argument returns it.
+        # Detect writes by version counters. Inference tensors have none, but an in-place operator returns its argument.
         if versions != [value._impl.version.value for value in inputs] or any(result is value for value in inputs):
             node.meta["writes_arguments"] = True
         if self.fakes.random_calls != random_calls:
@@ -209,15 +209,15 @@ class GraphBuilder:
     def _follow(self, node: Node) -> Any:
         """Run a node on fake tensors. If it needs real values that the graph may compute, use symbols for them."""
         try:
-            return self._supposing(node)
+            return self._run_with_assumptions(node)
         except DataDependentError:
             kept = RULES.capture_scalar_outputs if node.target == "item" else RULES.capture_dynamic_output_shape_ops
             if not kept or self.graph is not self.whole:
                 raise
         self._has_open_sizes = True
-        return self.unknowns.follow(node, self._supposing, self._real_input)
+        return self.unknowns.follow(node, self._run_with_assumptions, self._real_input)
 
-    def _supposing(self, node: Node) -> Any:
+    def _run_with_assumptions(self, node: Node) -> Any:
         """Run a node. Its assumptions about numbers that the graph computes are collected, and checked by nodes behind it."""
         environment = self.environment
         if not environment.unknown and self.fakes.of_values is None:

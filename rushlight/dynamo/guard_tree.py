@@ -98,13 +98,13 @@ class TreeBuilder:
         """Return the arguments of a `GuardTree`. `rest` is a Python function that tests the guards without a native check.
         `exact` repeats `sizes` in Python, for numbers beyond 64 bits."""
         found = tuple((kind, tuple(map(self._slot, sources))) for kind, sources in relations)
-        on_sizes = (*self._on_sizes(sizes), exact) if sizes else None
+        on_sizes = (*self._split_size_assumptions(sizes), exact) if sizes else None
         nodes: list[tuple] = []
         for root in self._roots.values():
             root.flatten(nodes)
         return len(self._values), self._slots, tuple(nodes), found, rest, on_sizes
 
-    def _on_sizes(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
+    def _split_size_assumptions(self, assumptions: Sequence[Assumption]) -> tuple[tuple, tuple]:
         """Return the numbers that size assumptions read, and the conditions on them."""
         numbers: dict[Var, tuple] = {}
         conditions = []
@@ -125,14 +125,14 @@ class TreeBuilder:
     def node(self, source: Source) -> Node:
         """Return the tree's node for a source. Equal sources share a node."""
         base, key = source.base, source.key
-        siblings = self._roots if base is None else self._below(base)
-        place = (source.access, type(key), key if type(key) is not Named else key.name)  # 1 and True are different keys
+        siblings = self._roots if base is None else self._child_nodes(base)
+        place = (source.access, type(key), key if type(key) is not Named else key.name)  # the type tells key 1 from key True
         node = siblings.get(place)
         if node is None:
             node = siblings[place] = Node(source.access, self._key(source))
         return node
 
-    def _below(self, base: Source) -> dict[tuple, Node]:
+    def _child_nodes(self, base: Source) -> dict[tuple, Node]:
         found = self._children.get(id(base))
         if found is None:
             found = self._children[id(base)] = (base, self.node(base).children)

@@ -51,7 +51,7 @@ from rushlight.fx.symbolic_sizes import Geometry
 _ILLEGAL = re.compile(r"\W")
 
 
-_SOURCE = "\0"  # placeholder in a guard's form for the text of its source
+_SOURCE = "\0"  # stands for the source's expression in the text of a guard
 
 
 class Guard:
@@ -83,7 +83,8 @@ class Guards(Assumed):
         super().__init__(parameters)
         self.guards: list[Guard] = []
         self.tree: tuple = ()
-        self._said: set[object] = set()  # duplicates: expressions, or (node, form) of native guards
+        # Guards added so far, to drop duplicates: expressions, or (node, form) of native guards.
+        self._said: set[object] = set()
         self._relations: list[Relation] = []
         self._sizes: dict[str, Assumption] = {}
         self._tree = TreeBuilder(parameters, self.names)
@@ -105,7 +106,7 @@ class Guards(Assumed):
             self.guards.append(Guard(form, source, reason, True))
             node.check(kind, expected)
 
-    def _relate(self, expression: str, source: Source | None, reason: str, relation: Relation) -> None:
+    def _add_relation(self, expression: str, source: Source | None, reason: str, relation: Relation) -> None:
         """Add a guard that native code tests on several values together."""
         if expression not in self._said:
             self._said.add(expression)
@@ -140,7 +141,7 @@ class Guards(Assumed):
         self._tree = None
         self.tree = ()
 
-    # One method for each kind of assumption
+    # Assumptions: one method for each kind
 
     def same_type(self, source: Source, value: object) -> None:
         """Guard that the type is exactly that of `value`."""
@@ -159,9 +160,9 @@ class Guards(Assumed):
             hint = getattr(value, "__name__", type(value).__name__)
             text = self.name(value, hint if isinstance(hint, str) and hint.isidentifier() else "object")
             expected = self._expected_object(text)
-        self._add_native(f"{_SOURCE} is {text}", source, "identity", (self._own(source, value), SAME, expected))
+        self._add_native(f"{_SOURCE} is {text}", source, "identity", (self._own_attribute(source, value), SAME, expected))
 
-    def _own(self, source: Source, value: object) -> Source:
+    def _own_attribute(self, source: Source, value: object) -> Source:
         """Return a faster source for an instance's own attribute: its item in the `__dict__` of an object that the guards
         hold.
         """
@@ -182,7 +183,7 @@ class Guards(Assumed):
             if isinstance(value, range):
                 return self.add(f"repr({source}) == {repr(value)!r}", source, "value")
             return self.add(f"{source} == {self.name(value, 'value')}", source, "value")
-        check = (self._own(source, value), EQUAL, value)
+        check = (self._own_attribute(source, value), EQUAL, value)
         self._add_native(f"type({_SOURCE}) is {type(value).__name__}", source, "type", check)
         if isinstance(value, float | complex):
             self._add_native(f"repr({_SOURCE}) == {repr(value)!r}", source, "value", check)
@@ -208,7 +209,7 @@ class Guards(Assumed):
     def same_place(self, source: Source, other: Source) -> None:
         """Guard that two sources reach one object."""
         relation = (SAME_OBJECTS, (source, other))
-        self._relate(f"{source} is {other}", source, "the same object in two places", relation)
+        self._add_relation(f"{source} is {other}", source, "the same object in two places", relation)
 
     def empty(self, source: Source, reason: str) -> None:
         """Guard that a container is empty, or another value false."""
@@ -306,14 +307,14 @@ class Guards(Assumed):
         if len(sources) > 1:
             listed = ", ".join(f"id({source})" for source in sources)
             relation = (DIFFERENT_OBJECTS, tuple(sources))
-            self._relate(f"len({{{listed}}}) == {len(sources)}", None, "aliasing", relation)
+            self._add_relation(f"len({{{listed}}}) == {len(sources)}", None, "aliasing", relation)
 
     def different_storages(self, sources: list[Source]) -> None:
         """Guard that no two tensors share memory."""
         listed = ", ".join(map(str, sources))
         relation = (DIFFERENT_STORAGES, tuple(sources))
         check = self.name(storages_differ, "storages_differ")
-        self._relate(f"{check}({listed})", None, "inputs do not share memory", relation)
+        self._add_relation(f"{check}({listed})", None, "inputs do not share memory", relation)
 
     def ambient(self) -> None:
         """Guard the thread's grad mode, autocast and default dtype."""
@@ -332,12 +333,12 @@ class Guards(Assumed):
     def build(self) -> GuardTree:
         """Return the check of a frame's values; it gives the same answer as the function of `text`."""
         tests = [guard.expression for guard in self.guards if not guard.is_native]
-        rest = self._in_python(tests) if tests else None
-        exact = self._in_python(list(self._sizes)) if self._sizes else None
+        rest = self._python_form(tests) if tests else None
+        exact = self._python_form(list(self._sizes)) if self._sizes else None
         self.tree = self._tree.build(self._relations, rest, list(self._sizes.values()), exact)
         return GuardTree(*self.tree)
 
-    def _in_python(self, tests: list[str]) -> Callable[..., bool]:
+    def _python_form(self, tests: list[str]) -> Callable[..., bool]:
         namespace = dict(self.names)
         exec(compile(self.function(tests), "<guards>", "exec"), namespace)
         return namespace["guard"]
@@ -353,11 +354,11 @@ def tensor_facts(value: Tensor, geometry: Geometry | None = None) -> tuple:
     impl = value._impl
     sizes, strides = impl.sizes, impl.strides
     if geometry is not None:
-        sizes, strides = tuple(map(_if_fixed, geometry[0])), tuple(map(_if_fixed, geometry[1]))
+        sizes, strides = tuple(map(_fixed_or_none, geometry[0])), tuple(map(_fixed_or_none, geometry[1]))
     return sizes, strides, impl.dtype, impl.device, bool(impl.requires_grad)
 
 
-def _if_fixed(number: SymInt | int) -> int | None:
+def _fixed_or_none(number: SymInt | int) -> int | None:
     return None if type(number) is SymInt else number
 
 

@@ -41,14 +41,14 @@ class InputNames:
         place = self._members.get(source.text)
         if place is not None:
             return self.path(place)
-        special = self._beginning(source)
+        special = self._root_name(source)
         if special is not None:
             return special
         if source.base is None or not source.form.startswith("{}"):
             return source.label()
-        return self.path(source.base) + source.form.removeprefix("{}").format(*_keys(source))
+        return self.path(source.base) + source.form.removeprefix("{}").format(*_source_keys(source))
 
-    def _beginning(self, source: Source) -> str | None:
+    def _root_name(self, source: Source) -> str | None:
         """Return the start of a path: a parameter, a closure variable or a global; None for other sources."""
         if self._called is not None:
             found = self._called.path(source)
@@ -63,7 +63,7 @@ class InputNames:
         return None
 
 
-def _keys(source: Source) -> tuple[Any, ...]:
+def _source_keys(source: Source) -> tuple[Any, ...]:
     return () if source.key is None else (source.key,)
 
 

@@ -53,7 +53,7 @@ _HAS_ARGUMENT = frozenset(dis.hasarg if PYTHON >= (3, 12) else range(dis.HAVE_AR
 _CONSTANTS, _NAMES, _JUMPS = frozenset(dis.hasconst), frozenset(dis.hasname), frozenset(dis.hasjrel)
 _VARIABLES, _COMPARISONS = frozenset(dis.haslocal + dis.hasfree), frozenset(dis.hascompare)
 _BACKWARD = frozenset(number for name, number in dis.opmap.items() if "JUMP_BACKWARD" in name)
-# Low bits of an argument that are flags; the bits above select the name or the comparison.
+# Number of flag bits at the low end of an argument; the higher bits select the name or the comparison.
 _NAME_BITS = {"LOAD_GLOBAL": 1} if PYTHON < (3, 12) else {"LOAD_GLOBAL": 1, "LOAD_ATTR": 1, "LOAD_SUPER_ATTR": 2}
 _COMPARISON_BITS = {(3, 11): 0, (3, 12): 4}.get(PYTHON, 5)
 _ON_TWO_VARIABLES = frozenset({"LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST"})
@@ -82,7 +82,7 @@ def _resolve_argument(code: CodeType, offset: int, number: int, argument: int | 
     if number in _NAMES:
         return code.co_names[argument >> _NAME_BITS.get(name, 0)]
     if number in _JUMPS:
-        return _behind(code.co_code, offset) + (-2 if number in _BACKWARD else 2) * argument
+        return _next_offset(code.co_code, offset) + (-2 if number in _BACKWARD else 2) * argument
     if name in _ON_TWO_VARIABLES:
         return code._varname_from_oparg(argument >> 4), code._varname_from_oparg(argument & 15)
     if number in _VARIABLES:
@@ -90,7 +90,7 @@ def _resolve_argument(code: CodeType, offset: int, number: int, argument: int | 
     return dis.cmp_op[argument >> _COMPARISON_BITS] if number in _COMPARISONS else argument
 
 
-def _behind(raw: bytes, offset: int) -> int:
+def _next_offset(raw: bytes, offset: int) -> int:
     """Return the offset after an instruction and its inline caches."""
     offset += 2
     while offset < len(raw) and raw[offset] == _CACHE:
@@ -138,16 +138,16 @@ def parameter_names(code: CodeType) -> tuple[str, ...]:
 
 def live_locals(code: CodeType, index: int) -> frozenset[str]:
     """Return the local variables that are live before an instruction: it or a later one may read them before writing them."""
-    live, names = _live_sets(code)[index], code.co_varnames
+    live, names = _live_variables(code)[index], code.co_varnames
     return frozenset(name for position, name in enumerate(names) if live >> position & 1)
 
 
 @lru_cache(maxsize=2048)
-def _live_sets(code: CodeType) -> tuple[int, ...]:
+def _live_variables(code: CodeType) -> tuple[int, ...]:
     """Return the variables live before each instruction, as bit sets: a backward data-flow fixed point."""
     instructions = decode(code)
     bit_of = {name: 1 << position for position, name in enumerate(code.co_varnames)}
-    accesses = [tuple(sum(bit_of.get(name, 0) for name in names) for names in _accesses(item)) for item in instructions]
+    accesses = [tuple(sum(bit_of.get(name, 0) for name in names) for names in _accesses_of(item)) for item in instructions]
     live = [0] * (len(instructions) + 1)
     is_changing = True
     while is_changing:
@@ -171,7 +171,7 @@ _ENDS = frozenset({
 })  # fmt: skip
 
 
-def _accesses(instruction: Instruction) -> tuple[set[str], set[str]]:
+def _accesses_of(instruction: Instruction) -> tuple[set[str], set[str]]:
     name, value = instruction.opname, instruction.argval
     if name in ("LOAD_FAST", "LOAD_FAST_CHECK", "DELETE_FAST", "LOAD_CLOSURE"):
         return {value}, set()

@@ -33,7 +33,7 @@ from rushlight.nn.modules.module import Module
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
 
-# Objects with a fixed place that they do not name themselves.
+# id of an object -> its module and name, for objects that have no `__module__` and `__qualname__` to tell it.
 _PLACES = {id(value): ("types", name) for name, value in vars(types).items() if isinstance(value, type)} | {
     id(state): ("rushlight.core.thread_state", "state"), id(dtypes._default): ("rushlight.core.dtype", "_default"),
     id(call_hooks): ("rushlight.nn.modules.global_hooks", "call_hooks"),
@@ -66,9 +66,10 @@ class _Describer:
     def kept(self, history: History) -> Kept:
         if self.rest is not None or self.sizes is not None:
             raise CannotKeep("guards in Python")
-        bindings = self._in_order(self._places())
-        names = {name: self._bound(name) for name, *_ in bindings}  # bindings first: the reader numbers storages in this order
-        names |= {name: self._by_name(name) for name in self.given if name not in names}
+        bindings = self._order_paths(self._paths_to_objects())
+        # Bindings come first, because the reader numbers storages in this order.
+        names = {name: self._describe_binding(name) for name, *_ in bindings}
+        names |= {name: self._describe_by_name(name) for name in self.given if name not in names}
         found, (nodes, unfinished) = self.found, self._nodes()
         stated = [(guard.expression, guard.place, guard.reason, guard.is_native) for guard in found.guards.guards]
         return Kept(
@@ -79,15 +80,15 @@ class _Describer:
 
     # Objects
 
-    def _bound(self, name: str) -> tuple:
+    def _describe_binding(self, name: str) -> tuple:
         value, is_weak = self.objects[name], isinstance(self.given[name], weakref.ref)
         if isinstance(value, Tensor):
             return BOUND, is_weak, kept.A_TENSOR, kept.tensor_looks(value, self.storages)
         if isinstance(value, Module):
             return BOUND, is_weak, kept.A_MODULE, None
-        return BOUND, is_weak, kept.ELSE, self.prints.of(value)
+        return BOUND, is_weak, kept.OTHER_OBJECT, self.prints.of(value)
 
-    def _by_name(self, name: str) -> tuple:
+    def _describe_by_name(self, name: str) -> tuple:
         """Describe an object that every process finds under the same name."""
         value, is_weak = self.objects[name], isinstance(self.given[name], weakref.ref)
         if _is_plain(value):
@@ -125,10 +126,11 @@ class _Describer:
 
     # Places of objects
 
-    def _places(self) -> dict[str, list[tuple]]:
+    def _paths_to_objects(self) -> dict[str, list[tuple]]:
         """Return object name -> all paths by which the guards reach it, for objects that are looked up by place."""
         found: dict[str, list[tuple]] = {}
-        above: list[tuple[int, tuple]] = []  # the ancestors: the index where each subtree ends, and the path to it
+        # For each ancestor of the current node: the index where its subtree ends, and the path to it.
+        above: list[tuple[int, tuple]] = []
         for index, (access, key, after, _, checks) in enumerate(self.nodes):
             while above and above[-1][0] <= index:
                 above.pop()
@@ -148,7 +150,7 @@ class _Describer:
                     found.setdefault(name, []).append(way if kind == SAME else (begin, start, (*steps, (TYPE, None))))
         return found
 
-    def _in_order(self, places: dict[str, list[tuple]]) -> tuple:
+    def _order_paths(self, places: dict[str, list[tuple]]) -> tuple:
         """Order the paths so that each comes after the object it starts from."""
         waiting, bindings = dict(places), []
         while waiting:
@@ -195,11 +197,11 @@ class _Describer:
         """Return the guard tree's nodes, and the indices of those that mention objects and must be completed by the reader."""
         nodes, unfinished = [], []
         for index, (access, key, after, slot, checks) in enumerate(self.nodes):
-            written = tuple(map(self._check, checks))
-            if access != HELD and all(how == kept.AS_IT_IS for _, how, _ in written):
-                nodes.append((access, _plain(key), after, slot, tuple((kind, expected) for kind, _, expected in written)))
+            written = tuple(map(self._describe_check, checks))
+            if access != HELD and all(how == kept.UNCHANGED for _, how, _ in written):
+                nodes.append((access, _plain_data(key), after, slot, tuple((kind, expected) for kind, _, expected in written)))
             else:
-                nodes.append((access, self._name_of_object(key) if access == HELD else _plain(key), after, slot, written))
+                nodes.append((access, self._name_of_object(key) if access == HELD else _plain_data(key), after, slot, written))
                 unfinished.append(index)
         return tuple(nodes), tuple(unfinished)
 
@@ -209,11 +211,11 @@ class _Describer:
             raise CannotKeep(f"an object of {type(value).__qualname__} without a name")
         return name
 
-    def _check(self, check: tuple) -> tuple:
+    def _describe_check(self, check: tuple) -> tuple:
         kind, expected = check
         if kind in (SAME, IS_TYPE):
             if expected is None or expected is True or expected is False or expected is ...:
-                return kind, kept.AS_IT_IS, expected
+                return kind, kept.UNCHANGED, expected
             if id(expected) in self.name_of:
                 return kind, kept.BY_NAME, self.name_of[id(expected)]
             if isinstance(expected, dtype):
@@ -224,9 +226,9 @@ class _Describer:
             sizes, strides, of, place, requires_grad = expected
             return kind, kept.FACTS, (tuple(map(int, sizes)), tuple(map(int, strides)), of.name, str(place), requires_grad)
         if kind in (EQUAL, LENGTH, EMPTY, LACKS, HAS, NO_ATTRIBUTE):
-            return kind, kept.AS_IT_IS, _plain(expected)
+            return kind, kept.UNCHANGED, _plain_data(expected)
         if kind in (KEYS, THREAD):
-            return kind, kept.AS_IT_IS, tuple(map(_plain, expected))
+            return kind, kept.UNCHANGED, tuple(map(_plain_data, expected))
         raise CannotKeep(f"a check of {type(expected).__qualname__}")
 
 
@@ -250,7 +252,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in PLAIN_KINDS or (type(value) is tuple and all(map(_is_plain, value)))
 
 
-def _plain(value: Any) -> Any:
+def _plain_data(value: Any) -> Any:
     if type(value) not in PLAIN_KINDS:
         raise CannotKeep(f"an object of {type(value).__qualname__}")
     return value

@@ -29,10 +29,10 @@ from rushlight.dynamo.sources import ATTRIBUTE, CELL, HELD, ITEM, KEY_AT, MEMBER
 from rushlight.dynamo.stability import look_up
 from rushlight.nn.modules.module import Module
 
-# How an object with a name is found again; the description's other fields depend on it.
+# Ways in which another process finds a named object. The further fields of its description depend on the way.
 BOUND, PATH, MODULE, GLOBALS_OF, DTYPE, DEVICE, PLAIN, MODES = range(8)
-# Kinds of object that are looked up where the guards found them.
-A_MODULE, A_TENSOR, ELSE = range(3)
+# Kinds of objects that a process finds by the path in the guards.
+A_MODULE, A_TENSOR, OTHER_OBJECT = range(3)
 
 
 class Kept(NamedTuple):
@@ -119,7 +119,7 @@ def find(kept: Kept, frame: Any) -> Found | None:
     """Bind a kept capture to this process; None if anything differs."""
     try:
         return _Finder(kept, frame).found()
-    except Exception:  # a path to an object is gone, or an attribute of the program raised
+    except Exception:  # an object on a path no longer exists, or a property of the program raised
         return None
 
 
@@ -169,7 +169,7 @@ class _Finder:
         """Return the capture, bound to objects that match. Raises Differs, or the error of a path that is gone."""
         kept = self.kept
         for name, begin, start, steps in kept.bindings:
-            self._bind(name, self._reach(begin, start, steps))
+            self._bind(name, self._follow_path(begin, start, steps))
         if len(set(map(id, self.objects.values()))) < len(self.objects):
             raise Differs("two objects are one")
         for module, name, fingerprint in kept.codes:
@@ -178,7 +178,8 @@ class _Finder:
         nodes = list(kept.nodes)
         for index in kept.unfinished:
             access, key, after, slot, checks = nodes[index]
-            nodes[index] = access, self._name(key) if access == HELD else key, after, slot, tuple(map(self._check, checks))
+            rebuilt = tuple(map(self._rebuild_check, checks))
+            nodes[index] = access, self._name(key) if access == HELD else key, after, slot, rebuilt
         check = GuardTree(len(self.values), kept.slots, tuple(nodes), kept.relations, None, None)
         if not check(*self.values):
             raise Differs("a guard does not hold")
@@ -188,7 +189,7 @@ class _Finder:
         attributes = {own: self.objects[name] for own, name in kept.attributes.items()}
         return Found(code, kept.source, names, check, KeptGuards(kept, self.names, self.assumed.died), attributes)
 
-    def _reach(self, begin: int, start: Any, steps: tuple) -> Any:
+    def _follow_path(self, begin: int, start: Any, steps: tuple) -> Any:
         value = self.values[start] if begin == VALUE else self._object(start)
         for access, key in steps:
             if access == ITEM:
@@ -231,9 +232,9 @@ class _Finder:
             self.names[name] = self.assumed.refer(value, given[1])
         return self.names[name]
 
-    def _check(self, check: tuple) -> tuple:
+    def _rebuild_check(self, check: tuple) -> tuple:
         kind, how, expected = check
-        if how == AS_IT_IS:
+        if how == UNCHANGED:
             return kind, expected
         if how == BY_NAME:
             return kind, self._name(expected)
@@ -245,8 +246,8 @@ class _Finder:
         return kind, (sizes, strides, from_name(dtype), device(place), requires_grad)
 
 
-# Encodings of the value that a check expects.
-AS_IT_IS, BY_NAME, BUILTIN, OF_DTYPE, FACTS = range(5)
+# Encodings of a check's expected value in a stored capture.
+UNCHANGED, BY_NAME, BUILTIN, OF_DTYPE, FACTS = range(5)
 
 
 def tensor_looks(value: Tensor, storages: dict) -> tuple:

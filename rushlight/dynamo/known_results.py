@@ -30,7 +30,7 @@ class KnownResults:
 
     def __init__(self) -> None:
         self._found: dict[tuple, tuple] = {}
-        self._others: set[Callable] = set()  # functions with a result that cannot be cached
+        self._others: set[Callable] = set()  # functions that once returned a result that cannot be cached
 
     def key_of(self, node: Node) -> tuple | None:
         """Return the cache key of a call; None if its result is not cached."""
@@ -40,7 +40,8 @@ class KnownResults:
         if state.autocast is not None:
             return None
         try:
-            arguments = tuple(map(_looks, node.args)), tuple([(name, _looks(value)) for name, value in node.kwargs.items()])
+            keywords = tuple([(name, _describe(value)) for name, value in node.kwargs.items()])
+            arguments = tuple(map(_describe, node.args)), keywords
         except _Unknown:
             return None
         return target, arguments, state.inference, state.include, state.exclude, get_default_dtype()
@@ -78,21 +79,21 @@ def _is_plain(impl: TensorImpl, inputs: Iterable[Tensor]) -> bool:
     return is_new and impl.fake and impl.autograd is None and impl.view is None and not impl.version.value
 
 
-def _looks(value: Any) -> Any:
+def _describe(value: Any) -> Any:
     """Return the properties of an argument that its call's result depends on. Raises _Unknown if these are not known."""
     kind = type(value)
     if kind is Node:
-        return _tensor_looks(value.meta["example_value"])
+        return _describe_tensor(value.meta["example_value"])
     if kind in _CONSTANTS:
         return kind, value
     if kind is float:
         return kind, repr(value)  # repr tells -0.0 from 0.0
     if isinstance(value, (tuple, list)):
-        return kind, *map(_looks, value)
+        return kind, *map(_describe, value)
     raise _Unknown
 
 
-def _tensor_looks(value: Any) -> tuple:
+def _describe_tensor(value: Any) -> tuple:
     if type(value) is not Tensor:
         raise _Unknown
     impl = value._impl

@@ -19,7 +19,7 @@ class HandledText(str):
 
 
 END = "__end"
-# Texts that begin with these get parentheses: `-1 ** 2` and `1.real` would parse differently.
+# Expressions that begin with these get parentheses, because `-1 ** 2` and `1.real` parse differently.
 _NUMBERS = frozenset("-0123456789")
 
 
@@ -40,14 +40,14 @@ def native(instruction: Instruction, index: int, stack: list[str], keyword_names
     stack = [f"({text})" if text[:1] in _NUMBERS else text for text in stack]
     rest, following = stack, index + 1
     if name in ("CALL", "CALL_KW", "PRECALL", "CALL_FUNCTION_EX"):
-        return _call(instruction, following, stack, keyword_names)
-    jump = _conditional(instruction, following, stack)
+        return _translate_call(instruction, following, stack, keyword_names)
+    jump = _translate_conditional(instruction, following, stack)
     if jump is not None:
         return jump
-    if name == "DELETE_FAST":  # the resume function simply does not get the variable
+    if name == "DELETE_FAST":  # the resume function does not get the deleted variable
         return Native([], [(None, following, stack)])
     if name == "FOR_ITER":
-        return _for_iter(instruction, following, stack)
+        return _translate_for_iter(instruction, following, stack)
     if name == "BEFORE_WITH":
         return Native(
             ["__l = __r = None", f"__m = {stack[-1]}", "__l = __m.__exit__", "__r = __m.__enter__()"],
@@ -91,7 +91,7 @@ _EXPRESSIONS: dict[str, tuple[int, Callable[..., str]]] = {
     "UNARY_NEGATIVE": (1, lambda i, value: f"-{value}"), "UNARY_POSITIVE": (1, lambda i, value: f"+{value}"),
     "UNARY_INVERT": (1, lambda i, value: f"~{value}"), "UNARY_NOT": (1, lambda i, value: f"not {value}"),
     "TO_BOOL": (1, lambda i, value: f"True if {value} else False"),
-    "COMPARE_OP": (2, lambda i, left, right: _comparison(i, left, right)),
+    "COMPARE_OP": (2, lambda i, left, right: _translate_comparison(i, left, right)),
     "IS_OP": (2, lambda i, left, right: f"{left} is {'not ' if i.arg else ''}{right}"),
     "CONTAINS_OP": (2, lambda i, left, right: f"{left} {'not ' if i.arg else ''}in {right}"),
     "IMPORT_NAME": (2, lambda i, level, names: f"__import__({i.argval!r}, __globals, None, {names}, {level})"),
@@ -112,12 +112,12 @@ _STATEMENTS: dict[str, tuple[int, Callable[..., str]]] = {
 }  # fmt: skip
 
 
-def _comparison(instruction: Instruction, left: str, right: str) -> str:
+def _translate_comparison(instruction: Instruction, left: str, right: str) -> str:
     text = f"{left} {instruction.argval.removeprefix('bool(').removesuffix(')')} {right}"
     return f"bool({text})" if PYTHON >= (3, 13) and instruction.arg & 16 else text
 
 
-def _call(instruction: Instruction, following: int, stack: list[str], names: tuple[str, ...]) -> Native:
+def _translate_call(instruction: Instruction, following: int, stack: list[str], names: tuple[str, ...]) -> Native:
     if instruction.opname == "CALL_FUNCTION_EX":
         has_names = instruction.arg & 1
         *rest, args = stack[:-1] if has_names else stack
@@ -140,7 +140,7 @@ def _call(instruction: Instruction, following: int, stack: list[str], names: tup
     return Native([f"__r = {function}({', '.join(texts)})"], [(None, following, [*rest, "__r"])])
 
 
-def _conditional(instruction: Instruction, following: int, stack: list[str]) -> Native | None:
+def _translate_conditional(instruction: Instruction, following: int, stack: list[str]) -> Native | None:
     name = instruction.opname.replace("_FORWARD", "").replace("_BACKWARD", "")
     tests = {
         "POP_JUMP_IF_TRUE": "{}", "POP_JUMP_IF_FALSE": "not {}", "POP_JUMP_IF_NONE": "{} is None",
@@ -158,7 +158,7 @@ def _conditional(instruction: Instruction, following: int, stack: list[str]) -> 
     return None
 
 
-def _for_iter(instruction: Instruction, following: int, stack: list[str]) -> Native:
+def _translate_for_iter(instruction: Instruction, following: int, stack: list[str]) -> Native:
     after, left = instruction.target, stack[:-1]
     if PYTHON == (3, 12):
         after += 1

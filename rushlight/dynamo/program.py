@@ -148,7 +148,7 @@ def line_mark(line: int | None) -> str:
     return "" if line is None else f"  # line {line}"
 
 
-def _marked_lines(text: str) -> dict[int, int]:
+def _lines_of_marks(text: str) -> dict[int, int]:
     found = ((number, re.search(r"  # line (\d+)$", line)) for number, line in enumerate(text.splitlines(), 1))
     return {number: int(mark.group(1)) for number, mark in found if mark}
 
@@ -156,7 +156,7 @@ def _marked_lines(text: str) -> dict[int, int]:
 def compile_function(text: str, original: types.CodeType, line: int) -> types.CodeType:
     """Compile a generated function. It is named like the original, and its statements have the given line of the original file,
     except those with a `line_mark`."""
-    tree, marked = ast.parse(text), _marked_lines(text)
+    tree, marked = ast.parse(text), _lines_of_marks(text)
     for node in ast.walk(tree):
         if hasattr(node, "lineno"):
             node.lineno = node.end_lineno = marked.get(node.lineno, line)

@@ -32,7 +32,7 @@ def is_left_alone(code: types.CodeType, namespace: dict[str, Any]) -> bool:
     """Return whether frames of a code object run in eager: comprehensions, this library, and packages without tensor
     arithmetic."""
     if not all(name.isidentifier() for name in parameter_names(code)):
-        return True  # a comprehension: its frame shares an iterator that a resume function could not take over
+        return True  # a comprehension's frame shares an iterator with its caller, which a resume function cannot take over
     module, path = namespace.get("__name__") or "", code.co_filename
     if module.partition(".")[0] == _PACKAGE:
         return not module.startswith(_MODULES) and code.co_name != CALL_MODEL
@@ -84,7 +84,7 @@ def optimize(callback: Callable) -> Callable[[Callable], Callable]:
 
 
 _wrappers: weakref.WeakSet[Callable] = weakref.WeakSet()
-_forced = False  # compiled functions run in eager
+_forced = False  # True while compiled functions are forced to run in eager
 
 
 def force_eager(forced: bool) -> None:

@@ -89,11 +89,11 @@ def _resume_code(original: tuple[CodeType, str], index: int, stack: str, local_n
     made.freevars, made.cellvars = freevars, []
     made.flags = body.flags & ~0x0C
     made.docstring = None if PYTHON < (3, 13) else made.docstring
-    # Pass the known stack depths: computing them would miss the new entry.
+    # Keep the known stack depths: `bytecode` would compute them without the new entry point.
     concrete = made.to_concrete_bytecode(compute_exception_stack_depths=False)
     _redirect_cells(concrete, cells)
     found = concrete.to_code(stacksize=code.co_stacksize + len(stack) + 2, compute_exception_stack_depths=False)
-    _remember(found, code, sum(isinstance(item, Instr) for item in before), places)
+    _register_resume_function(found, code, sum(isinstance(item, Instr) for item in before), places)
     return found
 
 
@@ -109,7 +109,7 @@ def _redirect_cells(concrete: ConcreteBytecode, cells: tuple[str, ...]) -> None:
                     raise GraphBreak("a function with more than 256 variables")
 
 
-def _remember(made: CodeType, code: CodeType, begin: int, places: list[int | None]) -> None:
+def _register_resume_function(made: CodeType, code: CodeType, begin: int, places: list[int | None]) -> None:
     if len(decode(made)) == begin + len(places):
         key = id(made)
         _origins[key] = _Origin(code, begin, places, weakref.ref(made, lambda _: _origins.pop(key, None)))
@@ -136,7 +136,8 @@ def _load(position: int, kind: str) -> list[Instr]:
     if kind == "n":
         return [Instr("PUSH_NULL")]
     name = f"{STACK_PARAMETER}{position}"
-    moved = [Instr("LOAD_FAST", name), Instr("DELETE_FAST", name)]  # the parameter must not outlive the stack entry
+    # Delete the parameter, so that it does not keep the value alive longer than the stack did.
+    moved = [Instr("LOAD_FAST", name), Instr("DELETE_FAST", name)]
     return moved if kind == "v" else [*moved, Instr("PUSH_EXC_INFO"), Instr("POP_TOP")]
 
 
@@ -151,14 +152,14 @@ def _body_with_label(body: Bytecode, index: int, target: Label, cells: tuple[str
             if position == index:
                 found.append(target)
             has_begun |= item.name == "RESUME"
-            parts = [] if item.name in _PROLOGUE and not has_begun else _for_cells(item, cells)
+            parts = [] if item.name in _PROLOGUE and not has_begun else _use_free_variable(item, cells)
             places += [position, None][: len(parts)]
             position += 1
         found += parts
     return found, places
 
 
-def _for_cells(item: Instr, cells: tuple[str, ...]) -> list[Instr]:
+def _use_free_variable(item: Instr, cells: tuple[str, ...]) -> list[Instr]:
     """Turn an instruction on a cell variable into one on the free variable. An instruction on two local variables is split into
     two.
 

@@ -114,7 +114,7 @@ class Session:
         line = self.active.user_stack()[-1] if self.active is not None else None
         return "" if line is None else f"{line.filename}:{line.lineno} in {line.name}: {line.line}"
 
-    # Real objects as tracked values
+    # Track real objects
 
     def wrap(self, tx: Following, value: Any, source: Source | None) -> Value:
         """Return the tracked value of a real object; the same object gives the same value. Guards what is assumed of it."""
@@ -122,7 +122,7 @@ class Session:
         if known is not None:
             self.same_place(known, value, source)
             return known
-        made = self._make(tx, value, source)
+        made = self._make_value(tx, value, source)
         if not isinstance(made, ConstantValue):
             self.remember(value, made)
             if _may_alias(made):
@@ -147,7 +147,7 @@ class Session:
         self.methods.clear()
         self.effects.forget()
         self.active = None
-        self.sizes.environment.locate = str  # a function that returns "" and holds nothing
+        self.sizes.environment.locate = str  # `str()` returns "": a function without references to this session
 
     def known(self, value: Any) -> Value | None:
         """Return the tracked value of an object that was wrapped before."""
@@ -162,14 +162,14 @@ class Session:
         else:
             self.guards.same_place(source, known.source)
 
-    def _make(self, tx: Following, value: Any, source: Source | None) -> Value:
+    def _make_value(self, tx: Following, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if isinstance(value, Tensor):
-            return self._tensor(value, source)
+            return self._wrap_tensor(value, source)
         if is_array(value):
-            return self._array(value, source)
+            return self._wrap_array(value, source)
         if isinstance(value, Module) and not is_library_function(value):
-            return self._module(value, source)
+            return self._wrap_module(value, source)
         if isinstance(value, BY_VALUE) and kind in BY_VALUE:
             if kind in (int, float) and source is not None:
                 self.sizes.history.number(source.text, value)
@@ -186,15 +186,15 @@ class Session:
             if source is not None:
                 (self.guards.same_object if isinstance(value, (*BY_IDENTITY, Enum)) else self.guards.same_value)(source, value)
             return constant_of(value) if kind is not Size else SequenceValue([ConstantValue(n) for n in value], Size, source)
-        callable_value = self._callable(tx, value, source)
+        callable_value = self._wrap_callable(tx, value, source)
         if callable_value is not None:
             return callable_value
-        container = self._container(tx, value, source)
+        container = self._wrap_container(tx, value, source)
         if container is not None:
             return container
-        return self._object(tx, value, source)
+        return self._wrap_object(tx, value, source)
 
-    def _tensor(self, value: Tensor, source: Source | None) -> Value:
+    def _wrap_tensor(self, value: Tensor, source: Source | None) -> Value:
         kind = type(value)
         if is_constant_of_graphs(kind):
             if source is not None:
@@ -203,7 +203,7 @@ class Session:
             node = self.graph.known(value) or self.graph.attribute(value, "_tensor_constant")
             return self.graph.tensor_value(node, node.meta["example_value"], source, value)
         if kind not in (Tensor, Parameter, Buffer) or value.layout is not strided or value._impl.key_set & LAZY_BITS:
-            return self._opaque(value, source)
+            return self._wrap_opaque(value, source)
         node = self.graph.known(value)
         if node is None:
             if source is None or isinstance(source, Held):
@@ -214,13 +214,13 @@ class Session:
                 node = self.graph.input(value, source, geometry)
         return self.graph.tensor_value(node, node.meta["example_value"], source, value)
 
-    def _array(self, value: np.ndarray, source: Source | None) -> ArrayValue:
+    def _wrap_array(self, value: np.ndarray, source: Source | None) -> ArrayValue:
         """Track an array as the tensor that shares its memory."""
         place = source or self.hold(value)
         self.guards.same_type(place, value)
         over = Asked(place, self.guards.name(from_numpy, "from_numpy"))
         self.has_arrays = True
-        return ArrayValue(self._tensor(from_numpy(value), over), place)
+        return ArrayValue(self._wrap_tensor(from_numpy(value), over), place)
 
     def _open_integer(self, number: SymInt, source: Source) -> SymbolicValue:
         made = self._integers.get(source.text)
@@ -251,36 +251,36 @@ class Session:
         """Return whether any size or number is open."""
         return self.sizes.any or bool(self._floats) or bool(self.sizes.environment.unknown)
 
-    def _callable(self, tx: Following, value: Any, source: Source | None) -> Value | None:
+    def _wrap_callable(self, tx: Following, value: Any, source: Source | None) -> Value | None:
         if isinstance(value, types.ModuleType):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return PythonModuleValue(value, source)
         if is_library_function(value):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return LibraryFunctionValue(value)
         if is_array_function(value):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return ArrayFunctionValue(value)
         if isinstance(value, OperatorHandle):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return LibraryFunctionValue(value._opoverload)
         if is_tensor_method(value):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return TensorMethodValue(value)
         if isinstance(value, type):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return make_class_value(value, None)
         if is_builtin(value):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return BuiltinValue(value)
-        if is_compiled_wrapper(value):  # its function becomes part of this graph
-            self._identity(source, value)
+        if is_compiled_wrapper(value):  # follow the compiled function into this graph
+            self._guard_identity(source, value)
             inner = Attribute(source, "_rushlight_followed") if source is not None else None
             return self.wrap(tx, value._rushlight_followed, inner)
         if isinstance(value, types.FunctionType):
             by_code = not isinstance(source, Global | Held | None)
             if not by_code:
-                self._identity(source, value)
+                self._guard_identity(source, value)
             return wrap_function(tx, value, source, by_code)
         if isinstance(value, types.MethodType):
             owner = self.wrap(tx, value.__self__, Attribute(source, "__self__") if source else None)
@@ -289,29 +289,29 @@ class Session:
                 return tx.bound_method(owner, value.__func__.__name__)
             return BoundMethodValue(owner, function, source)
         if isinstance(value, ANNOTATIONS):
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return AnnotationValue(value)
         if type(value) is CACHED:
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return CachedFunctionValue(value)
         if type(value) is functools.partial:
-            return self._partial(tx, value, source)
+            return self._wrap_partial(tx, value, source)
         return None
 
-    def _identity(self, source: Source | None, value: Any) -> None:
+    def _guard_identity(self, source: Source | None, value: Any) -> None:
         if source is not None:
             self.guards.same_object(source, value)
 
-    def _opaque(self, value: Any, source: Source | None) -> Value:
+    def _wrap_opaque(self, value: Any, source: Source | None) -> Value:
         if source is not None:
             self.guards.same_type(source, value)
         return OpaqueValue(type(value), source or self.hold(value))
 
-    def _partial(self, tx: Following, value: functools.partial, source: Source | None) -> Value:
+    def _wrap_partial(self, tx: Following, value: functools.partial, source: Source | None) -> Value:
         if source is not None:
             self.guards.same_type(source, value)
         function = self.wrap(tx, value.func, Attribute(source, "func") if source else None)
-        args = self._items(tx, value.args, Attribute(source, "args") if source else None)
+        args = self._wrap_items(tx, value.args, Attribute(source, "args") if source else None)
         keywords = Attribute(source, "keywords") if source else None
         kwargs = {name: self.wrap(tx, item, Item(keywords, name) if source else None) for name, item in value.keywords.items()}
         if source is not None:
@@ -319,27 +319,27 @@ class Session:
             self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords", dict)
         return PartialValue(functools.partial, function, args, kwargs, source)
 
-    def _items(self, tx: Following, values: Any, source: Source | None) -> list[Value]:
+    def _wrap_items(self, tx: Following, values: Any, source: Source | None) -> list[Value]:
         return [self.later(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
 
-    def _container(self, tx: Following, value: Any, source: Source | None) -> Value | None:
+    def _wrap_container(self, tx: Following, value: Any, source: Source | None) -> Value | None:
         kind = type(value)
         if kind in (list, tuple, collections.deque) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
             if kind is collections.deque and value.maxlen is not None:
-                return self._opaque(value, source)
+                return self._wrap_opaque(value, source)
             if source is None:
-                return SequenceValue(self._items(tx, value, None), kind)
+                return SequenceValue(self._wrap_items(tx, value, None), kind)
             self.guards.same_type(source, value)
-            items = self._items(tx, value, source)
+            items = self._wrap_items(tx, value, source)
             return SequenceValue(items, kind, source, lambda: self.guards.same_length(source, items))
         if kind in (dict, collections.OrderedDict, collections.defaultdict):
-            return self._dict(tx, value, source)
+            return self._wrap_dict(tx, value, source)
         if kind is types.MappingProxyType:
             copied = dict(value)
-            return self._dict(tx, copied, Asked(source, self.guards.name(dict, "dict", is_owned=True)) if source else None)
+            return self._wrap_dict(tx, copied, Asked(source, self.guards.name(dict, "dict", is_owned=True)) if source else None)
         if kind in (set, frozenset):
             if not all(is_key(key) for key in value):
-                return self._opaque(value, source)
+                return self._wrap_opaque(value, source)
             self.has_tensor_keys |= any(isinstance(key, Tensor) for key in value)
             if source is not None:
                 self.guards.same_type(source, value)
@@ -357,9 +357,9 @@ class Session:
             return SliceValue(parts)
         return None
 
-    def _dict(self, tx: Following, value: dict, source: Source | None) -> Value:
+    def _wrap_dict(self, tx: Following, value: dict, source: Source | None) -> Value:
         if not all(is_key(key) for key in value):
-            return self._opaque(value, source)
+            return self._wrap_opaque(value, source)
         self.has_tensor_keys |= any(isinstance(key, Tensor) for key in value)
         factory = None
         if type(value) is collections.defaultdict:
@@ -379,23 +379,23 @@ class Session:
         """Return a key in the form for expressions: itself, or a name for it."""
         return key if type(key) in (str, int, bool, type(None)) else Named(self.guards.name(key, "key"))
 
-    def _module(self, value: Module, source: Source | None) -> ModuleValue:
+    def _wrap_module(self, value: Module, source: Source | None) -> ModuleValue:
         place = source or self.hold(value)
-        self._identity(source, value)
+        self._guard_identity(source, value)
         self.guards.same_type(place, value)
         self.sizes.modules.add(place)
         return ModuleValue(type(value), value, place)
 
-    def _object(self, tx: Following, value: Any, source: Source | None) -> Value:
+    def _wrap_object(self, tx: Following, value: Any, source: Source | None) -> Value:
         kind = type(value)
         if value is state:
             return ThreadStateValue(source)
         if kind in _GRAD_KINDS:
-            return self._grad_mode(value, source)
+            return self._wrap_grad_mode(value, source)
         if kind is set_grad_enabled or (kind is autocast and not value._outer):
-            return self._fixed_mode(value, source)
+            return self._wrap_fixed_mode(value, source)
         if kind is ContextVar:
-            self._identity(source, value)
+            self._guard_identity(source, value)
             return ContextVariableValue(tx, value, source or self.hold(value))
         iterator = iterator_from_outside(tx, value, source or self.hold(value))
         if iterator is not None:
@@ -412,7 +412,7 @@ class Session:
             return OpaqueValue(kind, source or self.hold(value))
         return ObjectValue(kind, value, source or self.hold(value))
 
-    def _grad_mode(self, value: Any, source: Source | None) -> Value:
+    def _wrap_grad_mode(self, value: Any, source: Source | None) -> Value:
         made = GradModeValue(type(value), source)
         if source is not None:
             self.guards.same_type(source, value)
@@ -421,9 +421,9 @@ class Session:
             made.previous.append(value.previous)
         return made
 
-    def _fixed_mode(self, value: Any, source: Source | None) -> Value:
+    def _wrap_fixed_mode(self, value: Any, source: Source | None) -> Value:
         place = source or self.hold(value)
-        self._identity(place, value)
+        self._guard_identity(place, value)
         if isinstance(value, autocast):
             return RegionValue(autocast, value.arguments, place)
         made = GradModeValue(set_grad_enabled, place, value.mode)

@@ -87,7 +87,7 @@ def follow(
     ):  # fmt: skip
         inputs = [builder.tensor_value(graph.input(f"input_{index}", fake), fake) for index, fake in enumerate(fakes)]
         result = Tree(call(inputs))
-        del changed  # the function's own values may change freely
+        del changed  # values that the function made itself may change
         kept = [*graph.outer, *(value.graph_node for value in inputs)]
         check_writes(kept, versions | builder.versions | {value.graph_node: 0 for value in inputs})
         outer = graph.finish(tuple([value.graph_node for value in result.tensors]))

@@ -125,7 +125,7 @@ class Translator(Services):
         except (GraphBreak, UnknownSizeError):
             raise
         except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
-            if self.session.sizes.any:  # it may fail only because sizes are open
+            if self.session.sizes.any:  # the failure may be due to open sizes
                 raise SymbolicFailure(f"{type(error).__name__}: {error}") from error
             if self.graph.has_history and isinstance(error, RuntimeError):
                 raise GraphBreak(f"an operation that may fail only because fakes have no history: {error}") from None

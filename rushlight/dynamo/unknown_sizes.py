@@ -15,8 +15,8 @@ from rushlight.dynamo.unknown_values import FAKE_RESULTS
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.ops.dispatcher import OpOverload
 
-_EXAMPLE = 2  # hint of each unknown number, used where nothing proves an answer; `supposed` records such answers
-_MAX_MASKS = 64  # an index has at most this many boolean masks: one for each dimension
+_SIZE_HINT = 2  # example value of unknown numbers, used if nothing proves an answer; `supposed` records such answers
+_MAX_MASKS = 64  # boolean masks in one index: there is at most one for each dimension
 
 
 class UnknownSizes:
@@ -41,4 +41,4 @@ class UnknownSizes:
         if rule is None:
             raise DataDependentError(f"{op} needs the values of a tensor, which are not known while a program is captured")
         self.calls += 1
-        return rule(self.environment, [_EXAMPLE] * _MAX_MASKS, *op.normalize(args, kwargs))
+        return rule(self.environment, [_SIZE_HINT] * _MAX_MASKS, *op.normalize(args, kwargs))

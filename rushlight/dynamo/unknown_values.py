@@ -42,7 +42,7 @@ class UnknownValues:
     def follow(self, node: Node, run: Callable[[Node], Any], real_input: Callable[[Node], Any]) -> Any:
         """Return the fake result of a node, computed by `run`. DataDependentError if an operator needs values that have no
         symbol."""
-        counts = self._counts_in(node, real_input)
+        counts = self._counts_of_node(node, real_input)
         self.fakes.of_values = functools.partial(self._result, counts)
         self.fakes.new_size = self._new_size
         try:
@@ -58,7 +58,7 @@ class UnknownValues:
         self._run_before(node, real_input)
         return self._run(node, real_input)
 
-    def _counts_in(self, node: Node, real_input: Callable[[Node], Any]) -> Iterator[list[int]]:
+    def _counts_of_node(self, node: Node, real_input: Callable[[Node], Any]) -> Iterator[list[int]]:
         """Return for each data-dependent operator of a node the numbers that the example's values decide."""
         self._run_before(node, real_input)
         recorder = _Recorder()
@@ -82,7 +82,7 @@ class UnknownValues:
             function = node.target
             if node.op == "call_method":
                 function, *args = getattr(args[0], node.target), *args[1:]
-            with _restored_thread_state():
+            with _restore_thread_state():
                 made = function(*args, **kwargs)
         self._real[node] = made
         return made
@@ -113,7 +113,7 @@ class UnknownValues:
 
 
 @contextmanager
-def _restored_thread_state() -> Iterator[None]:
+def _restore_thread_state() -> Iterator[None]:
     """Context manager: in the block, changes of the thread's state and of the random number generator are undone at the end."""
     before = {name: getattr(state, name) for name in _THREAD_STATE}
     numbers = default_generator.get_state()
@@ -136,11 +136,11 @@ class _Recorder(DispatchMode):
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict) -> Any:
         result = op(*args, **kwargs)
         if needs_values(op, args):
-            self.counts.append(_counts(op, op.normalize(args, kwargs), result))
+            self.counts.append(_counts_of_result(op, op.normalize(args, kwargs), result))
         return result
 
 
-def _counts(op: OpOverload, stack: list, result: Any) -> list[int]:
+def _counts_of_result(op: OpOverload, stack: list, result: Any) -> list[int]:
     if op._opname == "index":
         return [int(index.count_nonzero()) for index in stack[1] if _is_mask(index)]
     if op._opname in ("nonzero", "nms"):
@@ -180,7 +180,7 @@ def _nms(environment: ShapeEnv, counts: list[int], dets: Tensor, scores: Tensor,
 
 def _unique(environment: ShapeEnv, counts: list[int], self: Tensor, sorted: bool, inverse: bool, count: bool) -> tuple:
     many = environment.create_unknown(counts[0])
-    return _distinct(self, [many], many, self.shape if inverse else (0,), count)
+    return _unique_outputs(self, [many], many, self.shape if inverse else (0,), count)
 
 
 def _unique_dim(
@@ -189,7 +189,7 @@ def _unique_dim(
     many = environment.create_unknown(counts[0])
     sizes = list(self.shape)
     sizes[dim] = many
-    return _distinct(self, sizes, many, (self.shape[dim],) if inverse else (0,), count)
+    return _unique_outputs(self, sizes, many, (self.shape[dim],) if inverse else (0,), count)
 
 
 def _unique_consecutive(
@@ -200,7 +200,7 @@ def _unique_consecutive(
     return _unique(environment, counts, self, False, inverse, count)
 
 
-def _distinct(self: Tensor, sizes: list, many: SymInt, inverse: tuple, count: bool) -> tuple:
+def _unique_outputs(self: Tensor, sizes: list, many: SymInt, inverse: tuple, count: bool) -> tuple:
     lengths = [many] if count else [0]
     return (
         self.new_empty(sizes), aten.empty.memory_format(inverse, dtype=int64), aten.empty.memory_format(lengths, dtype=int64)

@@ -96,7 +96,7 @@ def type_from_tree(tree: Tree, find: FindClass) -> Type:
     if isinstance(tree, BinOp) and tree.operator == "|":
         return union((type_from_tree(tree.left, find), type_from_tree(tree.right, find)))
     if isinstance(tree, Subscript):
-        return _generic(tree, find)
+        return _parse_generic(tree, find)
     name = dotted_name(tree)
     if name is None:
         raise ErrorReport(tree.range, "Expression of this kind cannot be used as a type")
@@ -148,7 +148,7 @@ def broadcast_length(tree: Tree | None) -> int | None:
     return None
 
 
-def _generic(tree: Subscript, find: FindClass) -> Type:
+def _parse_generic(tree: Subscript, find: FindClass) -> Type:
     name = (dotted_name(tree.value) or "").rpartition(".")[2]
     if name[:-1] == "BroadcastingList":
         name = "List"
@@ -156,19 +156,19 @@ def _generic(tree: Subscript, find: FindClass) -> Type:
         raise ErrorReport(tree.range, f"Unknown type constructor {name}")
     arguments = tree.subscripts
     if name in ("Tuple", "tuple"):
-        return _tuple(arguments, find)
+        return _parse_tuple(arguments, find)
     parts = [type_from_tree(each, find) for each in arguments if not isinstance(each, Dots)]
-    return _construct(name, parts, tree.range)
+    return _construct_type(name, parts, tree.range)
 
 
-def _tuple(arguments: list[Tree], find: FindClass) -> Type:
+def _parse_tuple(arguments: list[Tree], find: FindClass) -> Type:
     if len(arguments) == 1 and isinstance(arguments[0], TupleLiteral) and not arguments[0].items:
         return TupleType(())
     flat = arguments[0].items if len(arguments) == 1 and isinstance(arguments[0], TupleLiteral | ListLiteral) else arguments
     return TupleType(tuple(type_from_tree(each, find) for each in flat))
 
 
-def _construct(name: str, parts: list[Type], where: SourceRange | None) -> Type:
+def _construct_type(name: str, parts: list[Type], where: SourceRange | None) -> Type:
     wanted = 2 if name in ("Dict", "dict") else None if name == "Union" else 1
     if wanted is not None and len(parts) != wanted:
         problem = f"{name} expects {wanted} type argument{'s' if wanted > 1 else ''}, got {len(parts)}"
@@ -221,7 +221,7 @@ def _generic_from_python(origin: object, arguments: tuple, find: Callable) -> Ty
     if origin is typing.Final:
         return parts[0]
     name = {list: "List", dict: "Dict", collections.OrderedDict: "Dict"}.get(origin) or getattr(origin, "__name__", "")
-    return _construct(name, parts, None) if name in _GENERICS else None
+    return _construct_type(name, parts, None) if name in _GENERICS else None
 
 
 def is_named_tuple(kind: object) -> bool:

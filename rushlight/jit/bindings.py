@@ -35,7 +35,7 @@ from rushlight.jit.tree_views import Def
 _AUTODIFF_THRESHOLD = 5
 
 
-def _optimizes(new_settings: bool | None = None) -> bool:
+def _set_optimization(new_settings: bool | None = None) -> bool:
     """Return whether graphs are optimized. An argument becomes the new setting after the old one was read."""
     before = modes().optimized
     if new_settings is not None:
@@ -43,12 +43,12 @@ def _optimizes(new_settings: bool | None = None) -> bool:
     return before
 
 
-def _setter(field: str) -> Callable[[bool], bool]:
+def _make_setter(field: str) -> Callable[[bool], bool]:
     """Return a function that changes a mode and returns the old one."""
     return lambda value: getattr(change_modes(**{field: bool(value)}), field)
 
 
-def _getter(field: str) -> Callable[[], object]:
+def _make_getter(field: str) -> Callable[[], object]:
     return lambda: getattr(modes(), field)
 
 
@@ -98,18 +98,18 @@ _lock = threading.Lock()
 _reductions, _dynamic_shapes, _needs_llvm, _fallback = _Flag(False), _Flag(False), _Flag(True), _Flag(False)
 
 FUNCTIONS: dict[str, object] = {
-    "_jit_set_profiling_executor": set_profiling, "_jit_set_profiling_mode": _setter("specializes"),
-    "_get_graph_executor_optimize": _optimizes, "_set_graph_executor_optimize": _optimizes,
+    "_jit_set_profiling_executor": set_profiling, "_jit_set_profiling_mode": _make_setter("specializes"),
+    "_get_graph_executor_optimize": _set_optimization, "_set_graph_executor_optimize": _set_optimization,
     "_jit_set_num_profiled_runs": set_profiled_runs, "_jit_get_num_profiled_runs": get_num_profiled_runs,
     "_jit_set_fusion_strategy": set_fusion_strategy, "_jit_set_bailout_depth": set_bailout_depth,
-    "_jit_override_can_fuse_on_cpu": _setter("fuses"), "_jit_can_fuse_on_cpu": _getter("fuses"),
-    "_jit_override_can_fuse_on_cpu_legacy": _setter("fuses"), "_jit_can_fuse_on_cpu_legacy": _getter("fuses"),
-    "_jit_override_can_fuse_on_gpu": _setter("fuses_on_gpu"), "_jit_can_fuse_on_gpu": _getter("fuses_on_gpu"),
-    "_jit_set_texpr_fuser_enabled": _setter("tensor_exprs"), "_jit_texpr_fuser_enabled": _getter("tensor_exprs"),
-    "_jit_set_llga_enabled": _setter("onednn"), "_jit_llga_enabled": _getter("onednn"),
+    "_jit_override_can_fuse_on_cpu": _make_setter("fuses"), "_jit_can_fuse_on_cpu": _make_getter("fuses"),
+    "_jit_override_can_fuse_on_cpu_legacy": _make_setter("fuses"), "_jit_can_fuse_on_cpu_legacy": _make_getter("fuses"),
+    "_jit_override_can_fuse_on_gpu": _make_setter("fuses_on_gpu"), "_jit_can_fuse_on_gpu": _make_getter("fuses_on_gpu"),
+    "_jit_set_texpr_fuser_enabled": _make_setter("tensor_exprs"), "_jit_texpr_fuser_enabled": _make_getter("tensor_exprs"),
+    "_jit_set_llga_enabled": _make_setter("onednn"), "_jit_llga_enabled": _make_getter("onednn"),
     "_jit_set_nvfuser_enabled": _no_nvfuser, "_jit_nvfuser_enabled": _no_nvfuser,
-    "_debug_set_fusion_group_inlining": _setter("inlines_fusion_groups"),
-    "_debug_get_fusion_group_inlining": _getter("inlines_fusion_groups"),
+    "_debug_set_fusion_group_inlining": _make_setter("inlines_fusion_groups"),
+    "_debug_get_fusion_group_inlining": _make_getter("inlines_fusion_groups"),
     "_debug_set_autodiff_subgraph_inlining": _set_autodiff_inlining,
     "_jit_set_texpr_reductions_enabled": _reductions.set, "_jit_texpr_reductions_enabled": _reductions.get,
     "_jit_set_texpr_dynamic_shape_enabled": _dynamic_shapes.set, "_jit_texpr_dynamic_shape_enabled": _dynamic_shapes.get,

@@ -56,7 +56,7 @@ def interface(kind: type) -> type:
 def compile_class(kind: type) -> Type | None:
     """Return the type of an interface, or of a class with all methods in Python; None for any other class."""
     if vars(kind).get(_INTERFACE):
-        return _interface(kind, _class_lookup(kind))
+        return _make_interface(kind, _class_lookup(kind))
     return define_class(kind, _class_lookup(kind)) if _is_compilable(kind) else None
 
 
@@ -120,12 +120,12 @@ def define_class(kind: type, lookup: Lookup) -> ClassType:
     skipped = [name for name, each in vars(kind).items() if is_ignored(_function_of(each)) or is_unused(_function_of(each))]
     tree = get_jit_class_def(kind, made.short_name, skipped)
     _declare_annotated(tree, made, resolver)
-    for definition in [*tree.body, *_of_dataclass(kind, tree)]:
+    for definition in [*tree.body, *_generate_dataclass_methods(kind, tree)]:
         member = inspect.getattr_static(kind, definition.ident.name)
         _add_method(made, definition, member, resolver)
     for each in tree.properties:
-        getter = _method(made, each.getter, {}, resolver)
-        setter = None if each.setter is None else _method(made, each.setter, {}, resolver)
+        getter = _compile_method(made, each.getter, {}, resolver)
+        setter = None if each.setter is None else _compile_method(made, each.setter, {}, resolver)
         made.properties[each.ident.name] = (getter, setter)
     if "__init__" in made.methods:
         made.methods["__init__"].ensure_defined()
@@ -142,10 +142,10 @@ def _declare_annotated(tree: ClassDef, made: ClassType, resolver: PythonResolver
 def _add_method(made: ClassType, definition: Def, member: object, resolver: PythonResolver) -> None:
     is_static = isinstance(member, staticmethod)
     function = getattr(member, "__func__", member)
-    _method(made, definition, default_arguments(function), resolver, is_static)
+    _compile_method(made, definition, default_arguments(function), resolver, is_static)
 
 
-def _method(
+def _compile_method(
     made: ClassType, definition: Def, defaults: dict, resolver: PythonResolver, is_static: bool = False
 ) -> Function:
     name = f"{made.name}.{definition.ident.name}"
@@ -154,7 +154,7 @@ def _method(
     return method
 
 
-def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
+def _generate_dataclass_methods(kind: type, tree: ClassDef) -> list[Def]:
     """Return the methods that `dataclass` generates without source: `__init__` and the comparisons."""
     if not dataclasses.is_dataclass(kind):
         return []
@@ -162,45 +162,45 @@ def _of_dataclass(kind: type, tree: ClassDef) -> list[Def]:
     fields = dataclasses.fields(kind)
     if any(field.default_factory is not dataclasses.MISSING for field in fields):
         raise NotImplementedError("Default factory initializers are not supported in TorchScript dataclasses")
-    texts = {"__init__": _initializer(kind, fields)}
+    texts = {"__init__": _write_init(kind, fields)}
     compared = [field for field in fields if field.compare]
     if kind.__dataclass_params__.eq:
-        texts["__eq__"] = _comparison(kind, "__eq__", compared, _different, "return False", True)
+        texts["__eq__"] = _write_comparison(kind, "__eq__", compared, _compare_fields, "return False", True)
     if kind.__dataclass_params__.order:
         for name, operator in (("__lt__", "<"), ("__le__", "<="), ("__gt__", ">"), ("__ge__", ">=")):
             missing = f"raise TypeError('Cannot compare {kind.__name__} with None')"
-            decided = _decided_by(operator[0])
-            texts[name] = _comparison(kind, name, compared, decided, missing, len(operator) == 2)
+            decided = _order_by(operator[0])
+            texts[name] = _write_comparison(kind, name, compared, decided, missing, len(operator) == 2)
     missing_methods = [name for name in texts if name not in written and name in vars(kind)]
     return [_parse_method(texts[name], name, tree.ident.name) for name in missing_methods]
 
 
-def _initializer(kind: type, fields: tuple) -> str:
-    annotated = ", ".join(f"{field.name}: {_annotation(field.type)}" for field in fields if field.init)
+def _write_init(kind: type, fields: tuple) -> str:
+    annotated = ", ".join(f"{field.name}: {_write_annotation(field.type)}" for field in fields if field.init)
     body = [f"    self.{field.name} = {field.name}" for field in fields if field.init]
     if hasattr(kind, "__post_init__"):
         body.append("    self.__post_init__()")
     return f"def __init__(self, {annotated}) -> None:\n" + "\n".join(body or ["    pass"])
 
 
-def _annotation(declared: object) -> str:
+def _write_annotation(declared: object) -> str:
     if isinstance(declared, str):
         return declared
     return declared.__name__ if isinstance(declared, type) and not hasattr(declared, "__args__") else \
         str(declared).replace("typing.", "")  # fmt: skip
 
 
-def _different(own: str, theirs: str) -> list[str]:
+def _compare_fields(own: str, theirs: str) -> list[str]:
     """Return statements that return False if two values differ."""
     return [f"if {own} != {theirs}:", "    return False"]
 
 
-def _decided_by(operator: str) -> Callable[[str, str], list[str]]:
+def _order_by(operator: str) -> Callable[[str, str], list[str]]:
     """Return statements that return the result of `<` or `>` for two values that differ."""
-    return lambda own, theirs: [f"if {own} {operator} {theirs}:", "    return True", *_different(own, theirs)]
+    return lambda own, theirs: [f"if {own} {operator} {theirs}:", "    return True", *_compare_fields(own, theirs)]
 
 
-def _comparison(
+def _write_comparison(
     kind: type, name: str, fields: list, differs: Callable[[str, str], list[str]], missing: str, otherwise: bool
 ) -> str:
     """Return a field-by-field comparison method: `differs` decides by two values, `missing` if one of them is None."""
@@ -228,7 +228,7 @@ def _parse_method(text: str, name: str, self_name: str) -> Def:
     return build_def(SourceContext(source), ast.parse(text).body[0], name, self_name)
 
 
-def _interface(kind: type, lookup: Lookup) -> InterfaceType:
+def _make_interface(kind: type, lookup: Lookup) -> InterfaceType:
     made = InterfaceType(qualified_name(kind), {}, issubclass(kind, Module))
     remember_type(kind, made)
     resolver = PythonResolver(lookup, compiler)

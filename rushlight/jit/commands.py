@@ -34,28 +34,30 @@ _INTERPRETER_OPERATORS = ("prim::", "aten::wait")
 _EXAMPLE = re.compile(r"(\w+)\[([\d, ]*)\]")
 
 
-_CLOSED_PIPE = 128 + 13  # a shell's exit status for a program killed by SIGPIPE
+_BROKEN_PIPE_STATUS = 128 + 13  # a shell's exit status for a program killed by SIGPIPE
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit status."""
-    options = _parser().parse_args(words)
+    options = _make_parser().parse_args(words)
     try:
         options.command(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python would print an error at exit
-        return _CLOSED_PIPE
+    except BrokenPipeError:  # the process that reads this output has closed the pipe
+        # Else Python would print an error when it flushes stdout at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE_STATUS
     except (RuntimeError, OSError, ValueError, TypeError) as error:
         print(f"rushlight: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rushlight", description="Look into and run TorchScript archives, without PyTorch.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    info = _command(commands, "info", _info, "methods, submodules, sizes, operators, and whether all of them are supported")
+    text = "methods, submodules, sizes, operators, and whether all of them are supported"
+    info = _add_command(commands, "info", _run_info, text)
     info.add_argument("--operators", action="store_true", help="list every operator with how often it occurs")
     info.add_argument("--native", action="store_true", help="compile it by calls; then say how each part runs")
     _add_call(info)
@@ -64,14 +66,14 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("export", help="write a model as C++ with a C interface, which runs without Python", add_help=False)
     text = "run a program or an archive, and write a page with every stage of the compiler"
     commands.add_parser("explore", help=text, add_help=False)
-    run = _command(commands, "run", _run, "call a method and print the result, or save it")
+    run = _add_command(commands, "run", _run_run, "call a method and print the result, or save it")
     _add_call(run)
     run.add_argument("--output", metavar="FILE", help="an .npy or .npz file for the tensors of the result")
-    bench = _command(commands, "bench", _bench, "how long loading, the first call and later calls take")
+    bench = _add_command(commands, "bench", _run_bench, "how long loading, the first call and later calls take")
     _add_call(bench)
     bench.add_argument("--threads", type=int, help="how many threads share the work of a call")
     bench.add_argument("--seconds", type=float, default=3.0, help="how long calls are measured")
-    code = _command(commands, "code", _code, "the methods of the module as Python")
+    code = _add_command(commands, "code", _run_code, "the methods of the module as Python")
     code.add_argument("--module", default="", help="a submodule, such as encoder.layers.0")
     code.add_argument("--all", action="store_true", help="all files of the program, with its classes and functions")
     code.add_argument("--graph", action="store_true", help="graphs in place of code")
@@ -84,7 +86,7 @@ def _add_call(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--method", default="forward")
 
 
-def _command(commands: object, name: str, run: object, text: str) -> argparse.ArgumentParser:
+def _add_command(commands: object, name: str, run: object, text: str) -> argparse.ArgumentParser:
     made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
     made.add_argument("archive", help="a .pt file that torch.jit.save or rushlight.jit.save wrote")
     made.set_defaults(command=run)
@@ -94,7 +96,7 @@ def _command(commands: object, name: str, run: object, text: str) -> argparse.Ar
 # info
 
 
-def _info(options: argparse.Namespace) -> None:
+def _run_info(options: argparse.Namespace) -> None:
     module = load(options.archive, map_location="cpu")
     if options.native:
         print("\n".join(native_report(module, options.method, _arguments(options))))
@@ -180,7 +182,7 @@ def is_supported(name: str) -> bool:
 # run
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run_run(options: argparse.Namespace) -> None:
     module = load(options.archive, map_location="cpu")
     result = method_of(module, options.method)(*_arguments(options))
     if options.output:
@@ -198,7 +200,7 @@ def arguments_of(words: Sequence[str]) -> list[object]:
     return [value for word in words for value in _inputs(word)]
 
 
-def _bench(options: argparse.Namespace) -> None:
+def _run_bench(options: argparse.Namespace) -> None:
     if options.threads is not None:
         set_num_threads(options.threads)
     arguments = _arguments(options)
@@ -249,7 +251,7 @@ def _save(path: str, arrays: dict[str, np.ndarray]) -> None:
 # code
 
 
-def _code(options: argparse.Namespace) -> None:
+def _run_code(options: argparse.Namespace) -> None:
     module = load(options.archive, map_location="cpu")
     found = dict(module.named_modules()).get(options.module)
     if found is None:

@@ -38,8 +38,8 @@ def qualified_name(definition: Callable | type) -> str:
     """Return the name of a function or class in graphs and archives: `__torch__.package.f`."""
     if definition in NAMES:
         return NAMES[definition]
-    module = definition.__module__ or "__main__"  # code that was executed without a module
-    if module.startswith("rushlight."):  # the library's names in archives
+    module = definition.__module__ or "__main__"  # functions made by exec() have no module
+    if module.startswith("rushlight."):  # archives name the library's own modules as PyTorch does
         module = f"torch.{module.removeprefix('rushlight.')}"
     prefix = "__torch__" if module == "__main__" else f"__torch__.{module}"
     return f"{prefix}.{definition.__qualname__.replace('<locals>.', '').replace('<', '_').replace('>', '_')}"

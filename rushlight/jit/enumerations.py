@@ -42,15 +42,15 @@ def dtype_of_number(number: int | dtype) -> dtype:
 
 def layout_of_number(number: int | layout) -> layout:
     """Return the layout of a number; RuntimeError for one that the library does not have."""
-    return number if isinstance(number, layout) else _of(LAYOUTS, number, "layout")
+    return number if isinstance(number, layout) else _find_by_number(LAYOUTS, number, "layout")
 
 
 def memory_format_of_number(number: int | memory_format) -> memory_format:
     """Return the memory format of a number; RuntimeError for an unknown one."""
-    return number if isinstance(number, memory_format) else _of(MEMORY_FORMATS, number, "memory format")
+    return number if isinstance(number, memory_format) else _find_by_number(MEMORY_FORMATS, number, "memory format")
 
 
-def _of(table: tuple, number: int, what: str) -> object:
+def _find_by_number(table: tuple, number: int, what: str) -> object:
     if not 0 <= number < len(table):
         raise RuntimeError(f"there is no {what} of number {number}; the known ones are {', '.join(map(str, table))}")
     return table[number]

@@ -24,5 +24,5 @@ def export_opnames(m: ScriptModule) -> list[str]:
 def _operators(function: Function) -> set[str]:
     graph = function.graph.copy()
     inline(graph)
-    constant_propagation_immutable_types(graph)  # decides branches on constants of modules
+    constant_propagation_immutable_types(graph)  # removes branches that depend on modules' constants
     return {full_name(node) for node in graph.all_nodes() if operator_of(node) is not None}

@@ -106,7 +106,7 @@ def _module_of(mod: ScriptModule, graphs: dict[str, Graph], names: Sequence[str]
     for name in names:
         attribute = own.attributes[name]
         kind.add_attribute(name, attribute.type, attribute.is_parameter, attribute.is_buffer)
-    made = ScriptModule._of(ConcreteModule(Module, kind))
+    made = ScriptModule._make_module(ConcreteModule(Module, kind))
     for name in names:
         for table in ("_parameters", "_buffers", "_modules"):
             if name in getattr(mod, table):

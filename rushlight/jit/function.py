@@ -16,7 +16,7 @@ from rushlight.jit.types.relations import unshaped
 if TYPE_CHECKING:
     from rushlight.jit.runtime.native import KeptPrograms
 
-preparation = LazyModule("rushlight.jit.runtime.preparation")  # the passes, which work on functions
+preparation = LazyModule("rushlight.jit.runtime.preparation")  # lazy: it imports the passes, and these import this module
 _compiling = threading.RLock()
 """Compilation is one at a time: functions that call one another are compiled in turn."""
 

@@ -20,8 +20,8 @@ from rushlight.jit.runtime.executor import SimpleExecutor, executor_of
 from rushlight.jit.runtime.native import Native, Part
 from rushlight.ops.packet import find_packet
 
-_MAX_CALLS = 40  # calls until compilation settles: each one may split the code once more
-_SETTLED_CALLS = 4  # consecutive calls without compilation that count as settled
+_MAX_CALLS = 40  # give up waiting for compilation to settle after this many calls; each call may compile another piece
+_SETTLED_CALLS = 4  # compilation has settled after this many calls in a row without any
 _TIMED = 10
 _AFTER = "RUSHLIGHT_JIT_NATIVE_AFTER"
 
@@ -53,7 +53,7 @@ def native_report(module: ScriptModule, name: str, arguments: Sequence[object]) 
     function.ensure_defined()
     executor = executor_of(function)
     with no_grad():
-        _until_steady(method, executor, module, arguments)
+        _run_until_steady(method, executor, module, arguments)
         natives = executor.natives([module._c])
         seconds: dict[object, float] = {}
         for native in natives:
@@ -69,10 +69,10 @@ def native_report(module: ScriptModule, name: str, arguments: Sequence[object]) 
     if not parts:
         return [head, "  interpreted: RUSHLIGHT_LOGS=graph_breaks says why"]
     counts = [sum(part.nodes for part in parts if part.what == what) for what in ("native", "interpreted")]
-    return [f"{head}; {counts[0]} nodes native, {counts[1]} interpreted", *map(_line, parts)]
+    return [f"{head}; {counts[0]} nodes native, {counts[1]} interpreted", *map(_format_part, parts)]
 
 
-def _line(part: Part) -> str:
+def _format_part(part: Part) -> str:
     where = part.where.file_line_column()
     took = "" if part.seconds is None else f"{part.seconds / _TIMED * 1e3:9.3f} ms"
     place = "" if where is None else f"  {where[0]}:{where[1]}"
@@ -81,7 +81,7 @@ def _line(part: Part) -> str:
     return f"  {'  ' * part.depth}{what:28}{took}{place}{reason}"
 
 
-def _until_steady(method: Callable, executor: SimpleExecutor, module: ScriptModule, arguments: Sequence[object]) -> None:
+def _run_until_steady(method: Callable, executor: SimpleExecutor, module: ScriptModule, arguments: Sequence[object]) -> None:
     """Call until nothing new is compiled."""
     before, steady = os.environ.get(_AFTER), 0
     os.environ[_AFTER] = "0"
@@ -109,9 +109,9 @@ def timing_report(module: ScriptModule, name: str, arguments: Sequence[object], 
     """Return times of loading, the first call, and the median of later ones."""
     method = method_of(module, name)
     with no_grad():
-        first, *_ = _calls(method, arguments, 0, 1)
-        warming = list(_calls(method, arguments, seconds, 20))
-        times = sorted(_calls(method, arguments, seconds, 1000))
+        first, *_ = _time_calls(method, arguments, 0, 1)
+        warming = list(_time_calls(method, arguments, seconds, 20))
+        times = sorted(_time_calls(method, arguments, seconds, 1000))
     lines = [
         ("load", loaded), ("first call", first), ("slowest of the next calls, in which it compiles", max(warming)),
         ("median", times[len(times) // 2]), ("fastest", times[0]),
@@ -120,7 +120,7 @@ def timing_report(module: ScriptModule, name: str, arguments: Sequence[object], 
     return [head, *(f"  {took * 1e3:12.3f} ms  {what}" for what, took in lines)]
 
 
-def _calls(method: Callable, arguments: Sequence[object], seconds: float, most: int) -> Iterator[float]:
+def _time_calls(method: Callable, arguments: Sequence[object], seconds: float, most: int) -> Iterator[float]:
     """Yield the times of calls: at least one, until the time is up or there are enough."""
     begin = time.perf_counter()
     for count in range(most):

@@ -30,7 +30,7 @@ from rushlight.nn import Module
 if TYPE_CHECKING:
     from rushlight.jit.graph_api import Graph
 
-# The compiler, which a loaded module may not need.
+# Imported lazily: a loaded module may never need the compiler.
 compiler, definitions, language, module_types, module_values, overloads = map(LazyModule, (
     "rushlight.jit.compiler", "rushlight.jit.frontend.definitions", "rushlight.jit.language", "rushlight.jit.module_types",
     "rushlight.jit.emit.module_values", "rushlight.jit.overloads",
@@ -90,17 +90,17 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         object.__setattr__(self, "_c", None)
 
     @classmethod
-    def _of(cls, concrete: ConcreteModule) -> ScriptModule:
+    def _make_module(cls, concrete: ConcreteModule) -> ScriptModule:
         """Return a module of a type, still without parameters, buffers and submodules."""
         made = RecursiveScriptModule.__new__(RecursiveScriptModule)
         Module.__init__(made)
-        made._become(concrete)
+        made._take_type(concrete)
         return made
 
-    def _become(self, concrete: ConcreteModule) -> None:
+    def _take_type(self, concrete: ConcreteModule) -> None:
         inner = ScriptObject(concrete.type)
         inner.slots = ModuleSlots(self)
-        self.__dict__.setdefault("_is_full_backward_hook", None)  # part of the type, which archives store
+        self.__dict__.setdefault("_is_full_backward_hook", None)  # archives store this attribute as part of the module's type
         object.__setattr__(self, "_c", inner)
         object.__setattr__(self, "_concrete", concrete)
         object.__setattr__(self, "original_name", concrete.type.short_name)
@@ -110,7 +110,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         submodules."""
         made = memo[id(self)] = type(self).__new__(type(self))
         Module.__init__(made)
-        made._become(self._concrete)
+        made._take_type(self._concrete)
         shared = ("_c", "_concrete", "original_name")
         own = {name: value for name, value in self.__dict__.items() if name not in shared}
         made.__dict__.update(copy.deepcopy(own, memo))
@@ -128,7 +128,7 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         for name, child in self._modules.items():
             if child is not None:
                 self._modules[name] = script_module(child)
-        self._become(module_types.concrete_module(self))
+        self._take_type(module_types.concrete_module(self))
         for name, value in list(vars(self).items()):
             if isinstance(value, language.Attribute):
                 self.__dict__[name] = value.value
@@ -261,7 +261,7 @@ def _wrap(module: Module, concrete: ConcreteModule, seen: dict[Module, ScriptMod
         return seen[module]
     if isinstance(module, ScriptModule):
         return module
-    made = seen[module] = ScriptModule._of(concrete)
+    made = seen[module] = ScriptModule._make_module(concrete)
     made._parameters.update(module._parameters)
     made._buffers.update(module._buffers)
     made._non_persistent_buffers_set = set(module._non_persistent_buffers_set)

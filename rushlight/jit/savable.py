@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from rushlight.core.lazy_module import LazyModule
 
-saving = LazyModule("rushlight.jit.serialization.saving")  # imports functions and modules
+saving = LazyModule("rushlight.jit.serialization.saving")  # lazy: it imports functions and modules
 
 
 class Savable:

@@ -166,13 +166,13 @@ def _parse_argument(tokens: Tokens, resolve: Callable, kwarg_only: bool) -> Argu
     written = tokens.text[start : tokens.position]
     name = tokens.expect_kind("name")
     default = _parse_default(tokens, kind) if tokens.take("=") else NO_DEFAULT
-    alias, length = _alias(written), re.search(r"\[(\d+)\]", written)
+    alias, length = _parse_alias(written), re.search(r"\[(\d+)\]", written)
     if length is not None and not isinstance(default, list | _NoDefault) and default is not None:
         default = [default] * int(length[1])
     return Argument(name, kind, default, kwarg_only, alias, int(length[1]) if length else None)
 
 
-def _alias(written: str) -> str:
+def _parse_alias(written: str) -> str:
     for found in _ALIAS.finditer(written):
         if re.fullmatch(r"(?:[a-z]|\*)(?:\|[a-z])*!?\s*(?:->\s*(?:\*|[a-z](?:\|[a-z])*))?!?", found[1].strip()):
             return found[1].strip()
@@ -230,7 +230,7 @@ def _parse_return(tokens: Tokens, resolve: Callable) -> Argument:
     kind = parse_type(tokens, resolve)
     written = tokens.text[start : tokens.position]
     name = tokens.advance() if tokens.kind == "name" else ""
-    return Argument(name, kind, alias=_alias(written))
+    return Argument(name, kind, alias=_parse_alias(written))
 
 
 # From the dispatcher

@@ -49,7 +49,7 @@ class RecursiveScriptClass:
         return f"<RecursiveScriptClass {self._c.type.name}>"
 
 
-def _forwarding(name: str) -> Callable[..., object]:
+def _forward_method(name: str) -> Callable[..., object]:
     def forward(self: RecursiveScriptClass, *args: object) -> object:
         return self.forward_magic_method(name, *args)
 
@@ -58,4 +58,4 @@ def _forwarding(name: str) -> Callable[..., object]:
 
 
 for _name in _MAGIC:
-    setattr(RecursiveScriptClass, _name, _forwarding(_name))
+    setattr(RecursiveScriptClass, _name, _forward_method(_name))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rushlight.jit.schema import FunctionSchema
     from rushlight.jit.serialization.class_printer import ConstantMap
 
-# Modules for compiling and printing, which running a function does not need.
+# Imported lazily: running a function needs neither the compiler nor the printer.
 class_printer, compiler, execution, graph_api, inlining = map(LazyModule, (
     "rushlight.jit.serialization.class_printer", "rushlight.jit.compiler", "rushlight.jit.execution", "rushlight.jit.graph_api",
     "rushlight.jit.passes.inline",
@@ -137,7 +137,7 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
         try:
             return [to_script(value, argument.type) for value, argument in zip(args, arguments, strict=True)]
         except CannotConvert:
-            pass  # reported below, with the argument's name
+            pass  # the error below names the argument
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_CONTEXT = 3  # lines shown before and after the marked one
+_CONTEXT_LINES = 3  # lines shown before and after the marked one
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +104,15 @@ class SourceRange:
         shown = []
         if self.source.filename is not None:
             shown.append(f'  File "{self.source.filename}", line {self.source.first_line + first + 1}')
-        for number in range(max(0, first - _CONTEXT), min(last_line, first + _CONTEXT) + 1):
+        for number in range(max(0, first - _CONTEXT_LINES), min(last_line, first + _CONTEXT_LINES) + 1):
             line = self.source.line(number)
             if number != last_line or line:
                 shown.append(line)
             if number == first:
-                shown.append(self._mark(line, self.source.line_starts[first]))
+                shown.append(self._mark_range(line, self.source.line_starts[first]))
         return "\n".join(shown) + "\n"
 
-    def _mark(self, line: str, line_start: int) -> str:
+    def _mark_range(self, line: str, line_start: int) -> str:
         column = self.start - line_start
         width = max(1, min(self.end, line_start + len(line)) - self.start)
         return " " * column + "~" * width + " <--- HERE"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 
 from rushlight.jit.source import SourceRange
 
-_WIDTH = 40  # limits the width of a subtree on one line
+_MAX_WIDTH = 40  # in columns: a wider subtree is printed on several lines
 
 
 @dataclass(slots=True)
@@ -64,23 +64,23 @@ class TreeList:
         yield from self.items
 
 
-def _normal(child: object) -> object:
+def _normalize_child(child: object) -> object:
     return TreeList(child) if isinstance(child, list | tuple) else child
 
 
-def _flat(node: object) -> str:
+def _print_flat(node: object) -> str:
     if isinstance(node, str):
         return node
-    return "(" + " ".join([node.kind, *(_flat(_normal(child)) for child in node.children())]) + ")"
+    return "(" + " ".join([node.kind, *(_print_flat(_normalize_child(child)) for child in node.children())]) + ")"
 
 
 def _print(node: object, indent: int, out: list[str]) -> None:
-    flat = _flat(node)
-    if isinstance(node, str) or indent + len(flat) < _WIDTH:
+    flat = _print_flat(node)
+    if isinstance(node, str) or indent + len(flat) < _MAX_WIDTH:
         out.append(flat)
         return
     out.append(f"({node.kind}")
     for child in node.children():
         out.append("\n" + " " * (indent + 2))
-        _print(_normal(child), indent + 2, out)
+        _print(_normalize_child(child), indent + 2, out)
     out.append(")")

@@ -58,10 +58,10 @@ class Dependencies:
         if name == IMPORTER_MODULE or "provided" in self.graph.nodes.get(name, ()):
             return
         if name == MOCK_MODULE:
-            self._settle(name, Action.REPACKAGED_MOCK_MODULE)
+            self._settle_action(name, Action.REPACKAGED_MOCK_MODULE)
             return
         if is_always_external(name):
-            self._settle(name, Action.EXTERN)
+            self._settle_action(name, Action.EXTERN)
             return
         rule = next((each for each in self.patterns if each.names.matches(name)), None)
         if rule is None:
@@ -71,26 +71,26 @@ class Dependencies:
         if rule.action is Action.INTERN:
             self.intern(name, follow)
         elif rule.action is Action.DENY:
-            self._settle(name, Action.DENY)
+            self._settle_action(name, Action.DENY)
             self._fail(name, PackagingErrorReason.DENIED)
         elif rule.action is Action.MOCK:
-            self._settle(name, Action.MOCK, is_package=self._is_package(name))
+            self._settle_action(name, Action.MOCK, is_package=self._is_package(name))
         else:
-            self._settle(name, Action.EXTERN)
+            self._settle_action(name, Action.EXTERN)
 
     def intern(self, name: str, follow: bool) -> None:
         """Copy a module of the importer. ImportError if it can't be imported."""
         module = self.importer.import_module(name)
         source = _source_of(module)
         if source is None:
-            self._settle(name, Action.INTERN)
+            self._settle_action(name, Action.INTERN)
             self._fail(name, *_why_no_source(module))
         else:
             self.add_source(name, source, hasattr(module, "__path__"), follow)
 
     def add_source(self, name: str, source: str, is_package: bool, follow: bool) -> None:
         """Add a module with this source, and its dependencies if `follow`."""
-        self._settle(name, Action.INTERN, source=source, is_package=is_package)
+        self._settle_action(name, Action.INTERN, source=source, is_package=is_package)
         if not follow:
             return
         try:
@@ -127,7 +127,7 @@ class Dependencies:
                     f"Exporter did not match any modules to {each.names}, which was marked as allow_empty=False"
                 )
 
-    def _settle(self, name: str, action: Action, **more: Any) -> None:
+    def _settle_action(self, name: str, action: Action, **more: Any) -> None:
         self.graph.add_node(name, action=action, provided=True, **more)
 
     def _fail(self, name: str, reason: PackagingErrorReason, context: str | None = None) -> None:
@@ -155,7 +155,7 @@ class Dependencies:
     def _try_import(self, name: str) -> ModuleType | None:
         try:
             return self.importer.import_module(name)
-        except Exception:  # any exception of the module's code: it can't be used here either
+        except Exception:  # the module's code may raise anything
             return None
 
 

@@ -50,7 +50,7 @@ class Importer(ABC):
         except (ImportError, KeyError, AttributeError):
             raise ObjNotFoundError(f"{obj} was not found as {module_name}.{name}") from None
         if found is not obj:
-            raise ObjMismatchError(_mismatch(module_name, imported_name))
+            raise ObjMismatchError(_mismatch_message(module_name, imported_name))
         return plain, name
 
     def whichmodule(self, obj: Any, name: str) -> str:
@@ -75,7 +75,7 @@ def _own_name_of(obj: Any) -> str:
     raise ObjNotFoundError(f"{obj!r} has no name: it is neither a class nor a function, and isn't pickled by name")
 
 
-def _mismatch(said: str, imported: str) -> str:
+def _mismatch_message(said: str, imported: str) -> str:
     here, there = (_origin(name) for name in (said, imported))
     if here == there:
         return f"what {said} has under this name is another object than the one provided"
@@ -127,7 +127,7 @@ class OrderedImporter(Importer):
                 module = each.import_module(module_name)
             except ModuleNotFoundError as missing:
                 if missing.name not in (None, module_name) and not module_name.startswith(f"{missing.name}."):
-                    raise  # the module exists, but imports a missing one
+                    raise  # the module itself exists; a module that it imports is missing
                 error = missing
                 continue
             if not _is_folder(module):

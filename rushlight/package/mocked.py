@@ -29,7 +29,7 @@ class MockedObject:
         return f"MockedObject({self.__dict__['_name']})"
 
 
-def _refusing(name):
+def _make_refusing(name):
     def method(self, *args, **kwargs):
         self._refuse(name)
 
@@ -39,4 +39,4 @@ def _refusing(name):
 
 _VARIANTS = [prefix + each for prefix in ("", "r", "i") for each in _OPERATORS if prefix + each != "idivmod"]
 for _method in (*_METHODS, *_VARIANTS):
-    setattr(MockedObject, f"__{_method}__", _refusing(f"__{_method}__"))
+    setattr(MockedObject, f"__{_method}__", _make_refusing(f"__{_method}__"))

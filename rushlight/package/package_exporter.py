@@ -248,7 +248,7 @@ class PackageExporter:
             self._write_modules()
             self._write_description()
             self._zip.close()
-            self._deliver()
+            self._write_all()
         finally:
             self._discard()
 
@@ -283,7 +283,7 @@ class PackageExporter:
         names, contents = self._zip.fingerprint()
         self._write(f"{HIDDEN}/serialization_id", f"{names:020d}{contents:020d}".encode())
 
-    def _deliver(self) -> None:
+    def _write_all(self) -> None:
         def copy(stream: BinaryIO) -> None:
             self._file.seek(0)
             shutil.copyfileobj(self._file, stream)

@@ -105,7 +105,7 @@ class PackageImporter(Importer):
                 setattr(self._import(parent), last, self.modules[name])
             return self.modules[name]
         above = self._import(parent) if parent else None
-        if name not in self.modules:  # the parent's code may have imported it
+        if name not in self.modules:  # else the parent package's code has imported the module already
             self._run(name, place.source, place.is_package)
         if above is not None:
             setattr(above, last, self.modules[name])

@@ -28,7 +28,7 @@ class PackageArchive(Archive):
     kind = "package"
 
     def __init__(self, source: ByteSource):
-        self._reading = threading.RLock()  # serialises reads: all threads share the file's position
+        self._reading = threading.RLock()  # one read at a time: all threads share the file's position
         super().__init__(source)
 
     def bytes(self, name: str, limit: int) -> bytes:

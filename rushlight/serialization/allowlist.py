@@ -138,7 +138,7 @@ def _bytearray(machine: Unpickler, args: tuple) -> bytearray:
 
 
 def _bytes(machine: Unpickler, args: tuple) -> bytes:
-    # Protocol 2 writes the empty bytes object as a call without arguments.
+    # Pickle protocol 2 writes `b""` as a call of bytes without arguments.
     _expect("bytes", args)
     return b""
 

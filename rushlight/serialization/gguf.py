@@ -25,7 +25,7 @@ from rushlight.serialization.saving import replace_file
 
 _MAGIC, _VERSIONS, _NEWEST = b"GGUF", (2, 3), 3
 _MAX_DIMS, _MAX_NESTED, _MAX_ALIGNMENT = 4, 4, 1 << 20
-_MAX_ELEMENTS = 1 << 56  # bounds the product of sizes, with 1 for 0, so that strides and sizes in bytes fit 64 bits
+_MAX_ELEMENTS = 1 << 56  # for the product of sizes (counting 0 as 1): strides and sizes in bytes then fit in 64 bits
 _PLAIN: dict[int, dtype] = {
     0: float32, 1: float16, 24: int8, 25: int16, 26: int32, 27: int64, 28: float64, 30: bfloat16,
 }  # fmt: skip
@@ -97,7 +97,7 @@ def load_gguf(f: str | os.PathLike) -> GGUFFile:
     path = os.fspath(f)
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # Mapped copy-on-write: writes stay in this process.
+        # Map copy-on-write: tensors may be written to without changing the file.
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY) if size else b""
     return _Reader(path, content).file()
 
@@ -272,11 +272,11 @@ def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Map
         raise ValueError(f"save_gguf: general.alignment is {alignment!r}, not a power of two up to {_MAX_ALIGNMENT}")
     head = [_MAGIC, struct.pack("<IQQ", _NEWEST, len(tensors), len(metadata or {}))]
     for name, value in (metadata or {}).items():
-        head += [_string(name), *_value(name, value)]
+        head += [_encode_string(name), *_encode_value(name, value)]
     offset, bodies = 0, []
     for name, tensor in tensors.items():
         kind, body = _encode_tensor(name, tensor)
-        head += [_string(name), struct.pack(f"<I{tensor.dim()}QIQ", tensor.dim(), *tensor.shape[::-1], kind, offset)]
+        head += [_encode_string(name), struct.pack(f"<I{tensor.dim()}QIQ", tensor.dim(), *tensor.shape[::-1], kind, offset)]
         bodies.append(body)
         offset += -(-len(body) // alignment) * alignment
     begin = b"".join(head)
@@ -286,12 +286,12 @@ def save_gguf(tensors: Mapping[str, Tensor], f: str | os.PathLike, metadata: Map
     replace_file(os.fspath(f), lambda file: file.writelines(padded))
 
 
-def _string(text: str) -> bytes:
+def _encode_string(text: str) -> bytes:
     content = text.encode()
     return struct.pack("<Q", len(content)) + content
 
 
-def _value(name: str, value: Any) -> list[bytes]:
+def _encode_value(name: str, value: Any) -> list[bytes]:
     if isinstance(value, list | tuple):
         kinds = {type(each).__name__ for each in value}
         if len(kinds) != 1 or not kinds <= _NUMBER_OF.keys():
@@ -305,7 +305,7 @@ def _value(name: str, value: Any) -> list[bytes]:
 
 
 def _pack_scalar(kind: int, value: Any) -> bytes:
-    return _string(value) if kind == _STRING else struct.pack("<" + _SCALARS[kind], value)
+    return _encode_string(value) if kind == _STRING else struct.pack("<" + _SCALARS[kind], value)
 
 
 def _encode_tensor(name: str, tensor: Tensor) -> tuple[int, bytes]:

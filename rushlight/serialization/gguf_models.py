@@ -28,7 +28,7 @@ _GEMMA3 = _LAYER | {
     "post_attention_norm": "post_attention_layernorm", "ffn_norm": "pre_feedforward_layernorm",
     "post_ffw_norm": "post_feedforward_layernorm",
 }  # fmt: skip
-_UNUSED = ("rope_freqs.weight",)  # derived from the model's config instead
+_UNUSED = ("rope_freqs.weight",)  # transformers computes these from the model's config
 _HEAD, _TABLE = "lm_head.weight", "model.embed_tokens.weight"
 
 
@@ -60,7 +60,7 @@ def from_gguf(model: Module, file: GGUFFile | str | os.PathLike) -> Module:
     own = {prefix + name: parameter for name, parameter in parameters.items()}
     made = _weights(found, own)
     if _HEAD in own and _HEAD not in made and _TABLE in made:
-        made[_HEAD] = made[_TABLE]  # a file without a head shares the token table
+        made[_HEAD] = made[_TABLE]  # a file without an output head uses the token embedding for it
     _check(model, own, made)
     for name, weight in made.items():
         owner, _, leaf = name.removeprefix(prefix).rpartition(".")
@@ -110,7 +110,7 @@ def _check(model: Module, own: Mapping[str, Parameter], made: Mapping[str, Param
         )
 
 
-# Changes made by GGUF writers
+# Undo the changes that GGUF writers make
 
 
 def _convert_llama(name: str, tensor: Tensor, metadata: Mapping[str, Any]) -> Tensor:

@@ -51,7 +51,7 @@ def load(
     `weights_only=False`. The environment variable TORCH_FORCE_WEIGHTS_ONLY_LOAD=1 overrides `weights_only=False` in calls;
     TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 changes the default.
     """
-    weights_only = _checked_choice(weights_only, pickle_module)
+    weights_only = _choose_weights_only(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     if weights_only and pickle_load_args.keys() - {"encoding"}:
@@ -71,7 +71,7 @@ def load(
         source.close()
 
 
-def _checked_choice(weights_only: bool | None, pickle_module: Any) -> bool:
+def _choose_weights_only(weights_only: bool | None, pickle_module: Any) -> bool:
     """Return whether to read only weights: by the call, else by the environment, else True."""
     demanded, unwanted = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true") for name in _VARIABLES)
     if demanded and unwanted:

@@ -48,7 +48,7 @@ def _save_named(machine: Pickler, value: Any, qualified: str) -> None:
             return
     module = machine.module_of(value, qualified)
     outer, _, name = qualified.rpartition(".")
-    if outer:  # protocol 2 only has names of modules' attributes
+    if outer:  # pickle protocol 2 cannot name nested classes
         owner = machine.find_named(module, outer)
         machine.write_call("__builtin__", "getattr", (lambda: _save_named(machine, owner, outer), name))
     else:
@@ -73,7 +73,7 @@ def find_named(module: str, qualified: str) -> Any:
 
     Third-party modules below torch's name are found if they have been imported: PyTorch is never imported.
     """
-    found = _of_this_library(module, qualified)
+    found = _find_in_library(module, qualified)
     try:
         if found is None:
             if not _is_torch(module):
@@ -90,7 +90,7 @@ def _is_torch(module: str) -> bool:
     return module == TORCH or module.startswith(f"{TORCH}.")
 
 
-def _of_this_library(module: str, qualified: str) -> Any:
+def _find_in_library(module: str, qualified: str) -> Any:
     if not _is_torch(module):
         return None
     try:

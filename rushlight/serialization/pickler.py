@@ -116,7 +116,7 @@ class Pickler:
     def storage_key(self, storage: StorageImpl, element_type: dtype | None) -> str | int:
         """Return the key of a storage; PicklingError when it was already saved as another dtype."""
         if not storage.nbytes and self.storage_keys.get(id(storage), (None, element_type))[1] is not element_type:
-            storage = UntypedStorage(0)._impl  # an empty storage has no data to share, so each dtype gets its own
+            storage = UntypedStorage(0)._impl  # empty storages share no data: write a new one for each dtype
             self.kept.append(storage)
         if id(storage) not in self.storage_keys:
             self.storage_keys[id(storage)] = (str(len(self.storages)), element_type)
@@ -292,7 +292,7 @@ def _save_tensor(machine: Pickler, value: Tensor) -> None:
 def _save_with_state(machine: Pickler, value: Tensor, saved: Any) -> None:
     """Write a tensor of a user's class, or one with Python attributes."""
     kind = type(value)
-    name, write_arguments = _rebuilder(value), partial(_tensor_arguments, machine, value)
+    name, write_arguments = _rebuild_function_name(value), partial(_tensor_arguments, machine, value)
     if is_wrapper(value):
         name, write_arguments = "_rebuild_wrapper_subclass", partial(_wrapper_arguments, machine, value)
     machine.write_call(
@@ -323,14 +323,14 @@ def _write_tensor(machine: Pickler, value: Tensor, requires_grad: bool | None = 
     if value.layout is not strided:
         _save_sparse(machine, value)
         return
-    machine.write_call("torch._utils", _rebuilder(value), _tensor_arguments(machine, value, requires_grad))
+    machine.write_call("torch._utils", _rebuild_function_name(value), _tensor_arguments(machine, value, requires_grad))
 
 
 def _save_sparse(machine: Pickler, value: Tensor) -> None:
     machine.write_call("torch._utils", "_rebuild_sparse_tensor", sparse_arguments(value))
 
 
-def _rebuilder(value: Tensor) -> str:
+def _rebuild_function_name(value: Tensor) -> str:
     """Return torch's function that rebuilds such a tensor; dtypes without a storage class are an argument."""
     if value.is_meta:
         return "_rebuild_meta_tensor_no_storage"

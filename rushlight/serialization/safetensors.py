@@ -45,7 +45,7 @@ _KINDS = {
     "F64": float64, "F32": float32, "F16": float16, "BF16": bfloat16, "I64": int64, "U64": uint64, "I32": int32, "U32": uint32,
     "I16": int16, "U16": uint16, "I8": int8, "U8": uint8, "BOOL": bool_, "C64": complex64,
 }  # fmt: skip
-# The exceptions of the package for malformed files; an unknown dtype causes one of the built-in ones.
+# Exceptions that the safetensors package raises for malformed files; unknown dtypes raise built-in ones.
 _FAILURES = (SafetensorError, KeyError, TypeError, ValueError, OverflowError, AttributeError)
 
 
@@ -67,11 +67,11 @@ def _read_arrays(f: str | os.PathLike | BinaryIO) -> dict[str, np.ndarray]:
     if not isinstance(f, str | os.PathLike):
         return _arrays(f.read())
     with open(f, "rb"):
-        pass  # Python's own error for a file that is missing or unreadable
+        pass  # raises Python's own error if the file is missing or unreadable
     with safe_open(os.fspath(f), framework="np") as file:
         if not any(file.get_slice(key).get_dtype() in _FLOAT8 for key in file.keys()):
             return {key: file.get_tensor(key) for key in file.keys()}
-    with open(f, "rb") as file:  # the package's NumPy path lacks 8-bit dtypes
+    with open(f, "rb") as file:  # the safetensors package cannot return float8 as NumPy arrays
         return _arrays(file.read())
 
 

@@ -26,7 +26,7 @@ class ByteSource:
     def __init__(self, file: str | os.PathLike | BinaryIO):
         self.is_path = isinstance(file, str | os.PathLike)
         self.name = f"'{os.fspath(file)}'" if self.is_path else _describe(file)
-        self.file = open(file, "rb") if self.is_path else _checked_file(file)
+        self.file = open(file, "rb") if self.is_path else _check_file(file)
         self.start = self.file.tell()
         self.size = max(self.file.seek(0, io.SEEK_END) - self.start, 0)
 
@@ -82,7 +82,7 @@ def _describe(file: object) -> str:
     return f"'{name}'" if isinstance(name, str) else f"<{type(file).__name__}>"
 
 
-def _checked_file(file: object) -> BinaryIO:
+def _check_file(file: object) -> BinaryIO:
     missing = [method for method in ("read", "readline", "seek", "tell") if not hasattr(file, method)]
     if "read" in missing:
         raise AttributeError(

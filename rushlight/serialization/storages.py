@@ -53,10 +53,10 @@ def parse_persistent_id(identity: Any) -> StorageClaim:
     _, kind, key, location, count = identity[:5]
     if not 0 <= count < _MAX_COUNT or len(key) > 200 or len(location) > 200:
         raise UnpicklingError(f"the pickle refers to a storage of {count} elements, or by a key that is too long")
-    return StorageClaim(key, kind.dtype, location, count, _checked_view(identity[5:], count))
+    return StorageClaim(key, kind.dtype, location, count, _check_view(identity[5:], count))
 
 
-def _checked_view(more: tuple, count: int) -> tuple[int, int] | None:
+def _check_view(more: tuple, count: int) -> tuple[int, int] | None:
     """Return the start and length of a part of a storage, as in files of torch 0.4; None for the whole storage."""
     if not more or more[0] is None:
         return None
@@ -74,14 +74,14 @@ class StorageTable:
 
     def __init__(self, read: Callable[[StorageClaim, str], UntypedStorage], map_location: MapLocation):
         self.read = read
-        self.map_location = _checked_map(map_location)
+        self.map_location = _check_map_location(map_location)
         self.loaded: dict[str, tuple[UntypedStorage, StorageClaim]] = {}
 
     def persistent_load(self, identity: Any) -> TypedStorage | UntypedStorage:
         """Return the storage of a persistent id."""
         claim = parse_persistent_id(identity)
         if claim.key not in self.loaded:
-            self.loaded[claim.key] = (self._place(claim), claim)
+            self.loaded[claim.key] = (self._map_storage(claim), claim)
         storage, first = self.loaded[claim.key]
         if claim.nbytes != first.nbytes:
             raise UnpicklingError(f"storage '{claim.key}' is declared with {first.nbytes} and {claim.nbytes} bytes")
@@ -91,13 +91,13 @@ class StorageTable:
             storage = storage[begin * width : (begin + length) * width]
         return storage if claim.element_type is None else TypedStorage(storage, claim.element_type)
 
-    def _place(self, claim: StorageClaim) -> UntypedStorage:
+    def _map_storage(self, claim: StorageClaim) -> UntypedStorage:
         if callable(self.map_location):
             storage = self.read(claim, "cpu")
-            return self._checked_result(self.map_location(storage, claim.location), storage, claim)
+            return self._check_mapped(self.map_location(storage, claim.location), storage, claim)
         return self.read(claim, self._target(claim.location))
 
-    def _checked_result(self, chosen: Any, storage: UntypedStorage, claim: StorageClaim) -> UntypedStorage:
+    def _check_mapped(self, chosen: Any, storage: UntypedStorage, claim: StorageClaim) -> UntypedStorage:
         if chosen is None:
             _require_local(claim.location)
             return storage
@@ -115,7 +115,7 @@ class StorageTable:
         return location
 
 
-def _checked_map(map_location: MapLocation) -> MapLocation:
+def _check_map_location(map_location: MapLocation) -> MapLocation:
     if isinstance(map_location, device):
         return str(map_location) if map_location.type != "cpu" else "cpu"
     if map_location is None or isinstance(map_location, str | Mapping) or callable(map_location):

@@ -36,7 +36,7 @@ _EXACT_DICTS = (dict, OrderedDict, Counter)
 
 FindGlobal = Callable[[str, str], Any]
 PersistentLoad = Callable[[Any], Any]
-# A function that reads one pickle, which ends at or before a position, with a function for its storages.
+# Reads one pickle: (file, position where the pickle ends at the latest, function that loads storages) -> object.
 ReadPickle = Callable[[BinaryIO, int, PersistentLoad], Any]
 
 

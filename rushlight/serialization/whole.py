@@ -15,7 +15,7 @@ from rushlight.core.layout import LAYOUTS, layout
 from rushlight.serialization.allowlist import StorageKind, find_inert
 from rushlight.serialization.trust import OWN, TORCH
 
-# Functions of torch's pickles that are in other modules here.
+# PyTorch's module -> the module that has the same functions here, for names in pickles.
 _MOVED = {"torch._tensor": "rushlight._utils", "torch.nn.parameter": "rushlight.nn"}
 
 

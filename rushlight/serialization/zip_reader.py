@@ -97,7 +97,7 @@ def _find_directory(source: ByteSource) -> tuple[int, int, int]:
     disk, directory_disk, count_here, count, size, offset, _ = fields
     if _has_locator(source, end):
         end, fields64 = _read_end64(source, end)
-        disk, directory_disk, count_here, count, size, offset = _prefer_64(fields[:6], fields64)
+        disk, directory_disk, count_here, count, size, offset = _prefer_64_bit_fields(fields[:6], fields64)
     if disk or directory_disk or count_here != count:
         raise CheckpointError("is a zip archive split over several files")
     if offset + size != end:
@@ -110,7 +110,7 @@ def _find_directory(source: ByteSource) -> tuple[int, int, int]:
 
 
 def _find_end(source: ByteSource) -> tuple[int, tuple[int, ...]]:
-    # The end record is the last one whose comment reaches exactly to the end of the file.
+    # Find the end record: the last one whose comment ends exactly at the end of the file.
     length = min(source.size, _END.size + _MAX_COMMENT)
     tail = source.read_at(source.size - length, length)
     position = tail.rfind(_END_SIGNATURE)
@@ -140,7 +140,7 @@ def _read_end64(source: ByteSource, end: int) -> tuple[int, tuple[int, ...]]:
     return offset, tuple(fields)
 
 
-def _prefer_64(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...]:
+def _prefer_64_bit_fields(small: tuple[int, ...], large: tuple[int, ...]) -> tuple[int, ...]:
     limits = (_UNKNOWN_16,) * 4 + (_UNKNOWN_32,) * 2
     for narrow, wide, unknown in zip(small, large, limits, strict=True):
         if narrow not in (wide, unknown):
@@ -185,13 +185,13 @@ def _parse_entry(directory: bytes, position: int) -> tuple[_Entry, int]:
     if following > len(directory):
         raise CheckpointError("the zip directory is truncated")
     raw_name = directory[name_end - name_length : name_end]
-    name = _checked_name(raw_name)
+    name = _check_name(raw_name)
     size, packed, offset = _replace_by_zip64(name, (size, packed, offset), directory[name_end : name_end + extra_length])
     _check_kind(name, flags, method, packed, size, disk)
     return _Entry(name, raw_name, flags, method, checksum, packed, offset), following
 
 
-def _checked_name(raw: bytes) -> str:
+def _check_name(raw: bytes) -> str:
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError:

@@ -53,7 +53,7 @@ class ZipWriter:
             for part in parts:
                 if self.has_checksums:
                     record.write(part)
-                else:  # a callable that writes to the stream itself is neither checksummed nor counted
+                else:  # `data` is a callable that writes to the stream: its bytes are neither checksummed nor counted
                     self.archive.fp.write(part)
             if not self.has_checksums:
                 record._file_size = length
@@ -69,7 +69,7 @@ class ZipWriter:
         self.archive.close()
 
     def _padding(self, name_length: int) -> bytes:
-        # An extra field that readers skip moves the data to the next multiple of the alignment.
+        # Pad with an extra field, which readers skip, so that the data is aligned.
         start = self.archive.fp.tell() + _LOCAL_HEADER + name_length + 4
         length = -start % _ALIGNMENT
         return _PADDING_FIELD + length.to_bytes(2, "little") + b"Z" * length

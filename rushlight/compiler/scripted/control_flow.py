@@ -42,13 +42,13 @@ class ControlFlow(Tensors):
 
     draft = False
 
-    def _block(self, block: Block, body: list[Statement]) -> None:
+    def _translate_block(self, block: Block, body: list[Statement]) -> None:
         """Translate the nodes of a block."""
         raise NotImplementedError
 
     # Branches
 
-    def _if(self, node: Node, body: list[Statement]) -> None:
+    def _translate_if(self, node: Node, body: list[Statement]) -> None:
         condition = self._operand(node.input(), body)
         if isinstance(condition, Literal):
             self._translate_taken_branch(node, node.blocks[0] if condition.value else node.blocks[1], body)
@@ -77,7 +77,7 @@ class ControlFlow(Tensors):
             return None
         depth, loop = self.depth, self.loop
         try:
-            self._block(block, part)
+            self._translate_block(block, part)
             results = [self._result(value, part) for value in block.outputs]
             self._flush(part)
         except NeedsKind:
@@ -157,7 +157,7 @@ class ControlFlow(Tensors):
 
     def _translate_taken_branch(self, node: Node, block: Block, body: list[Statement]) -> None:
         """Translate an if whose condition is known."""
-        self._block(block, body)
+        self._translate_block(block, body)
         for value, inner in zip(node.outputs, block.outputs, strict=True):
             if self._is_open(inner):
                 self._flush(body)
@@ -167,7 +167,7 @@ class ControlFlow(Tensors):
 
     # Loops
 
-    def _loop(self, node: Node, body: list[Statement]) -> None:
+    def _translate_loop(self, node: Node, body: list[Statement]) -> None:
         limit = self._operand(node.input(0), body)
         try:
             self._as_loop(node, limit, body)
@@ -190,9 +190,9 @@ class ControlFlow(Tensors):
         inner: list[Statement] = []
         self.depth += 1
         self.loop = (*self.loop, node)
-        self._block(block, inner)
+        self._translate_block(block, inner)
         again = self._operand(block.outputs[0], inner)
-        following = [self._following(block, index, carried, inner) for index in range(len(initial))]
+        following = [self._values_of_next_round(block, index, carried, inner) for index in range(len(initial))]
         self._flush(inner)
         self.depth -= 1
         self.loop = self.loop[:-1]
@@ -272,7 +272,7 @@ class ControlFlow(Tensors):
         self.values[value] = Maybe(flag, var)
         carried.pairs.append((var, flag))
 
-    def _following(self, block: Block, index: int, carried: _Carried, inner: list[Statement]) -> list[Operand]:
+    def _values_of_next_round(self, block: Block, index: int, carried: _Carried, inner: list[Statement]) -> list[Operand]:
         """Return the values for the next round, in the order of the loop's variables."""
         value, (var, flag) = block.inputs[index + 1], carried.pairs[index]
         after = self._result(block.outputs[index + 1], inner)
@@ -280,7 +280,7 @@ class ControlFlow(Tensors):
             self._find_kind(value, after)
             return []
         if flag is None:
-            return [self._after(value, var, after)]
+            return [self._value_after_loop(value, var, after)]
         if isinstance(after, Plain):
             return [Literal(False)] + ([Null(var.kind)] if var is not None else [])
         present = after.present if isinstance(after, Maybe) else Literal(True)
@@ -289,7 +289,7 @@ class ControlFlow(Tensors):
             if isinstance(inside, Var | Literal | Null):
                 self.plan.note_kind(value, inside.kind)
             return [present]
-        return [present, Null(var.kind) if inside is None else self._after(value, var, inside)]
+        return [present, Null(var.kind) if inside is None else self._value_after_loop(value, var, inside)]
 
     def _find_kind(self, value: Value, after: object) -> None:
         """Record the type of a value that was undefined, or an empty list, before the loop."""
@@ -305,7 +305,7 @@ class ControlFlow(Tensors):
         if isinstance(before, Undefined) and isinstance(after, Var | Literal):
             self.plan.note_kind(value, after.kind)
 
-    def _after(self, value: Value, var: Var, after: object) -> Operand:
+    def _value_after_loop(self, value: Value, var: Var, after: object) -> Operand:
         if isinstance(after, Undefined):
             return Null(var.kind)
         if isinstance(after, Maybe) or isinstance(after, Plain):

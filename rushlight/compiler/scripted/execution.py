@@ -83,16 +83,16 @@ class Execution:
         values = dict(zip(graph.inputs, inputs, strict=True))
         for node in graph.nodes:
             try:
-                self._node(node, values)
+                self._run_node(node, values)
             except TooManyRounds:
                 raise
             except FAILURES as error:
                 raise Cut(node, _reason(node, error)) from error
         return [self._value(value, values) for value in graph.outputs]
 
-    def _block(self, block: Block, values: dict[Value, object]) -> list[object]:
+    def _run_block(self, block: Block, values: dict[Value, object]) -> list[object]:
         for node in block.nodes:
-            self._node(node, values)
+            self._run_node(node, values)
         return [self._value(value, values) for value in block.outputs]
 
     def _value(self, value: Value, values: dict[Value, object]) -> object:
@@ -101,7 +101,7 @@ class Execution:
         found = values[value]
         return found.tensor if isinstance(found, KnownTensor) else found
 
-    def _node(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_node(self, node: Node, values: dict[Value, object]) -> None:
         if node.kind == "prim::Constant":
             return
         if node.kind in OF_AUTOGRAD:
@@ -110,11 +110,11 @@ class Execution:
         if special is not None:
             special(self, node, values)
         else:
-            self._operator(node, values)
+            self._run_operator(node, values)
 
-    def _concrete(self, value: object) -> object:
+    def _concretize(self, value: object) -> object:
         if type(value) is tuple:
-            return tuple(map(self._concrete, value))
+            return tuple(map(self._concretize, value))
         if type(value) is not Symbol:
             return value
         is_open = type(value.value) is int and self.world.is_changing(value)
@@ -122,7 +122,7 @@ class Execution:
 
     # Operators
 
-    def _operator(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_operator(self, node: Node, values: dict[Value, object]) -> None:
         if node not in self._operators:
             self._operators[node] = operator_of(node) if node.kind.startswith("aten::") or "::" in node.kind else None
         operator = self._operators[node]
@@ -131,10 +131,10 @@ class Execution:
             values[node.output] = self._element(operator, arguments[0])
             return
         if operator is not None:
-            if operator.has_side_effects or (_draws(operator, arguments) and not self.budget.draws):
+            if operator.has_side_effects or (_draws_random_numbers(operator, arguments) and not self.budget.draws):
                 raise Unsupported(f"{node.kind}, which has effects or draws random numbers")
-            self._count(operator)
-            if any(type(each) is Symbol for each in arguments) and self._on_numbers(node, operator, arguments, values):
+            self._count_node(operator)
+            if any(type(each) is Symbol for each in arguments) and self._compute_on_numbers(node, operator, arguments, values):
                 return
         given = [self._prepare_argument(node, place, each) for place, each in enumerate(arguments)]
         if any(each.type == STRING for each in node.outputs):
@@ -151,7 +151,7 @@ class Execution:
         with SuspendModes():
             return self.world.element(operator, tensor, operator.function(tensor))
 
-    def _count(self, operator: Operator) -> None:
+    def _count_node(self, operator: Operator) -> None:
         self.budget.nodes -= 1
         if self.budget.nodes < 0:
             raise TooManyRounds("more operators than one program holds")
@@ -159,12 +159,12 @@ class Execution:
 
     def _prepare_argument(self, node: Node, place: int, value: object) -> object:
         if type(value) is not Symbol:
-            return self._concrete(value)
+            return self._concretize(value)
         if self.world.is_changing(value) and takes_number(node, place):
             return Number(self.world.tensor_of(value))
-        return self._concrete(value)
+        return self._concretize(value)
 
-    def _on_numbers(self, node: Node, operator: Operator, arguments: list, values: dict[Value, object]) -> bool:
+    def _compute_on_numbers(self, node: Node, operator: Operator, arguments: list, values: dict[Value, object]) -> bool:
         """Compute with numbers that may change; False if the operator takes or returns other values, such as open sizes."""
         if any(type(each) is SymInt for each in arguments):
             return False
@@ -181,30 +181,30 @@ class Execution:
 
     # Control flow
 
-    def _if(self, node: Node, values: dict[Value, object]) -> None:
-        condition = self._concrete(self._value(node.input(), values))
-        results = self._block(node.blocks[0 if condition else 1], values)
+    def _run_if(self, node: Node, values: dict[Value, object]) -> None:
+        condition = self._concretize(self._value(node.input(), values))
+        results = self._run_block(node.blocks[0 if condition else 1], values)
         values.update(zip(node.outputs, results, strict=True))
 
-    def _loop(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_loop(self, node: Node, values: dict[Value, object]) -> None:
         block = node.blocks[0]
         limit, condition, *carried = [self._value(value, values) for value in node.inputs]
-        limit, condition, count = self._rounds(limit), self._rounds(condition), 0
+        limit, condition, count = self._loop_bound(limit), self._loop_bound(condition), 0
         while count < limit and condition:
             if count >= self.budget.rounds:
                 raise TooManyRounds(f"a loop of more than {count} rounds")
             values.update(zip(block.inputs, [count, *carried], strict=True))
-            condition, *carried = self._block(block, values)
-            condition, count = self._rounds(condition), count + 1
+            condition, *carried = self._run_block(block, values)
+            condition, count = self._loop_bound(condition), count + 1
         values.update(zip(node.outputs, carried, strict=True))
 
-    def _rounds(self, value: object) -> object:
+    def _loop_bound(self, value: object) -> object:
         """Return a loop's limit or condition. TooManyRounds if a changing number decides it and the budget forbids that."""
         if type(value) is Symbol and not self.budget.open_loops:
             raise TooManyRounds("a loop whose rounds a number decides")
-        return self._concrete(value)
+        return self._concretize(value)
 
-    def _raise(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_raise(self, node: Node, values: dict[Value, object]) -> None:
         raise Unsupported("it raises an exception")
 
     # Calls
@@ -213,17 +213,17 @@ class Execution:
         function = node.input().constant()
         if not isinstance(function, Function):
             raise Unsupported("a call of a function that is not known")
-        self._call(function, [self._value(value, values) for value in node.inputs[1:]], node, values)
+        self._run_call(function, [self._value(value, values) for value in node.inputs[1:]], node, values)
 
     def _call_method(self, node: Node, values: dict[Value, object]) -> None:
         arguments = [self._value(value, values) for value in node.inputs]
-        self._call(arguments[0].type.find_method(node["name"]), arguments, node, values)
+        self._run_call(arguments[0].type.find_method(node["name"]), arguments, node, values)
 
-    def _call(self, function: Function, arguments: list, node: Node, values: dict[Value, object]) -> None:
+    def _run_call(self, function: Function, arguments: list, node: Node, values: dict[Value, object]) -> None:
         graph = function.graph
         self._check_depth()
         self.depth += 1
-        results = self._block(graph.block, dict(zip(graph.inputs, arguments, strict=True)))
+        results = self._run_block(graph.block, dict(zip(graph.inputs, arguments, strict=True)))
         self.depth -= 1
         values.update(zip(node.outputs, results, strict=True))
 
@@ -231,18 +231,18 @@ class Execution:
         if self.depth >= _MAX_CALL_DEPTH:
             raise Unsupported("calls within calls, too deep to be written out")
 
-    def _fork(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_fork(self, node: Node, values: dict[Value, object]) -> None:
         body: Graph = node["Subgraph"]
         arguments = [self._value(value, values) for value in node.inputs]
-        results = self._block(body.block, dict(zip(body.inputs, arguments, strict=True)))
+        results = self._run_block(body.block, dict(zip(body.inputs, arguments, strict=True)))
         values[node.output] = results[0] if len(results) == 1 else tuple(results)
 
     # Objects
 
-    def _get(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_get(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = self.world.get(self._object(node, values), node["name"])
 
-    def _set(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_set(self, node: Node, values: dict[Value, object]) -> None:
         self.world.set(self._object(node, values), node["name"], self._value(node.input(1), values))
 
     def _object(self, node: Node, values: dict[Value, object]) -> ScriptObject:
@@ -251,24 +251,24 @@ class Execution:
             raise Unsupported("an attribute of what is no object")
         return found
 
-    def _create(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_create(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = ScriptObject(node.output.type)
 
-    def _manage(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_manage(self, node: Node, values: dict[Value, object]) -> None:
         manager = self._object(node, values)
         name = "__enter__" if node.kind == "prim::Enter" else "__exit__"
         arguments = [manager] if name == "__enter__" else [manager, None, None, None]
-        self._call(manager.type.find_method(name), arguments, node, values)
+        self._run_call(manager.type.find_method(name), arguments, node, values)
 
     def _set_grad_mode(self, node: Node, values: dict[Value, object]) -> None:
         if self.recorder is not None:
             raise Unsupported("a change of the grad mode where gradients are needed")
-        self.grad_enabled = bool(self._concrete(self._value(node.input(), values)))
+        self.grad_enabled = bool(self._concretize(self._value(node.input(), values)))
         if self.grad_enabled and not state.grad_enabled:
             raise Unsupported("what comes next may need gradients, which the beginning does not")
         values.update(dict.fromkeys(node.outputs))
 
-    def _grad_mode(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_grad_mode(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = self.grad_enabled
 
     # Values
@@ -278,38 +278,40 @@ class Execution:
         plain = found.value if type(found) is Symbol else found
         values[node.output] = any(is_instance(plain, kind) for kind in node["types"])
 
-    def _same(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_same(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = self._value(node.input(), values)
 
     def _set_none(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = None
 
-    def _list(self, node: Node, values: dict[Value, object]) -> None:
-        values[node.output] = [self._concrete(self._value(value, values)) for value in node.inputs]
+    def _run_list(self, node: Node, values: dict[Value, object]) -> None:
+        values[node.output] = [self._concretize(self._value(value, values)) for value in node.inputs]
 
-    def _tuple(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_tuple(self, node: Node, values: dict[Value, object]) -> None:
         kind, items = node.output.type, [self._value(value, values) for value in node.inputs]
         is_named = isinstance(kind, TupleType) and kind.name is not None
         values[node.output] = make_named_tuple(kind, items) if is_named else tuple(items)
 
-    def _dict(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_dict(self, node: Node, values: dict[Value, object]) -> None:
         items = [self._value(value, values) for value in node.inputs]
-        values[node.output] = dict(zip(map(self._concrete, items[::2]), map(self._concrete, items[1::2]), strict=True))
+        values[node.output] = dict(zip(map(self._concretize, items[::2]), map(self._concretize, items[1::2]), strict=True))
 
-    def _unpack(self, node: Node, values: dict[Value, object]) -> None:
+    def _run_unpack(self, node: Node, values: dict[Value, object]) -> None:
         values.update(zip(node.outputs, self._value(node.input(), values), strict=True))
 
 
 _SPECIAL = {
-    "prim::If": Execution._if, "prim::Loop": Execution._loop, "prim::RaiseException": Execution._raise,
-    "prim::CallFunction": Execution._call_function, "prim::CallMethod": Execution._call_method, "prim::fork": Execution._fork,
-    "aten::wait": Execution._same, "prim::GetAttr": Execution._get, "prim::SetAttr": Execution._set,
-    "prim::CreateObject": Execution._create, "prim::Enter": Execution._manage, "prim::Exit": Execution._manage,
-    "aten::set_grad_enabled": Execution._set_grad_mode, "aten::is_grad_enabled": Execution._grad_mode,
-    "prim::isinstance": Execution._is_instance, "prim::unchecked_cast": Execution._same,
-    "prim::Uninitialized": Execution._set_none, "prim::ListConstruct": Execution._list,
-    "prim::TupleConstruct": Execution._tuple, "prim::DictConstruct": Execution._dict, "prim::ListUnpack": Execution._unpack,
-    "prim::TupleUnpack": Execution._unpack,
+    "prim::If": Execution._run_if, "prim::Loop": Execution._run_loop, "prim::RaiseException": Execution._run_raise,
+    "prim::CallFunction": Execution._call_function, "prim::CallMethod": Execution._call_method,
+    "prim::fork": Execution._run_fork,
+    "aten::wait": Execution._run_same, "prim::GetAttr": Execution._run_get, "prim::SetAttr": Execution._run_set,
+    "prim::CreateObject": Execution._run_create, "prim::Enter": Execution._run_manage, "prim::Exit": Execution._run_manage,
+    "aten::set_grad_enabled": Execution._set_grad_mode, "aten::is_grad_enabled": Execution._run_grad_mode,
+    "prim::isinstance": Execution._is_instance, "prim::unchecked_cast": Execution._run_same,
+    "prim::Uninitialized": Execution._set_none, "prim::ListConstruct": Execution._run_list,
+    "prim::TupleConstruct": Execution._run_tuple, "prim::DictConstruct": Execution._run_dict,
+    "prim::ListUnpack": Execution._run_unpack,
+    "prim::TupleUnpack": Execution._run_unpack,
 }  # fmt: skip
 
 
@@ -326,7 +328,7 @@ def _reason(node: Node, error: Exception) -> str:
     return f"inside {node.kind}: {error}" if node.blocks else str(error)
 
 
-def _draws(operator: Operator, arguments: list) -> bool:
+def _draws_random_numbers(operator: Operator, arguments: list) -> bool:
     """Return whether an operator draws random numbers; disabled dropout does not."""
     name = operator.schema.name.removeprefix("aten::").removesuffix("_")
     by_name = dict(zip((argument.name for argument in operator.schema.arguments), arguments, strict=False))

@@ -41,7 +41,7 @@ def append_only(graph: Graph) -> frozenset[int]:
 
 
 def _is_append(user: Node, offset: int, value: Value) -> bool:
-    if user is value.node.block.result:  # it is returned
+    if user is value.node.block.result:  # the list is returned
         return True
     return user.kind == "aten::append" and offset == 0 and not any(output.uses for output in user.outputs)
 
@@ -53,7 +53,7 @@ def part_of_nodes(nodes: Sequence[Node], block: Block) -> Extract:
     outputs = tuple(
         value for node in nodes for value in node.outputs if any(enclosing(use.user, block) not in own for use in value.uses)
     )
-    return _part(nodes, inputs, outputs)
+    return _extract_part(nodes, inputs, outputs)
 
 
 def part_of_block(block: Block) -> Extract:
@@ -61,7 +61,7 @@ def part_of_block(block: Block) -> Extract:
     nodes = list(block.nodes)
     read = [value for node in nodes for value in values_read(node)] + list(block.outputs)
     outside = _read_from_outside(read, {*nodes, block.param}, block)
-    return _part(nodes, (*block.inputs, *outside), tuple(block.outputs))
+    return _extract_part(nodes, (*block.inputs, *outside), tuple(block.outputs))
 
 
 def _read_from_outside(values: Iterable[Value], own: set[Node], block: Block) -> tuple[Value, ...]:
@@ -69,7 +69,7 @@ def _read_from_outside(values: Iterable[Value], own: set[Node], block: Block) ->
     return tuple(found)
 
 
-def _part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Extract:
+def _extract_part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Extract:
     graph, originals = Graph(), {}
 
     def constant(value: Value) -> Value:

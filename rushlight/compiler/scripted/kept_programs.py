@@ -35,7 +35,7 @@ _VERSION = 2
 _DIGEST = len(cache.digest(b""))
 _MISSES_BEFORE_COMPILING = 3
 _BY_VALUE = (float32, int32, uint8, int8)
-_MAX_VALUE_SIZE = 256  # in elements: enough for a table with an entry for each byte
+_MAX_VALUE_SIZE = 256  # elements of a tensor that an entry may contain: enough for a table with a number for each byte
 _CONTAINERS = {"list": list, "dict": dict, "tuple": tuple}
 
 
@@ -136,7 +136,7 @@ def from_bytes(content: bytes, arguments: Sequence[object], constants: Constants
             return None
         version, key, *parts = marshal.loads(content)
         found = plan_cache.load(key) if version == _VERSION and isinstance(key, str) else None
-        return None if found is None else _program(*found, parts, arguments, constants)
+        return None if found is None else _make_program(*found, parts, arguments, constants)
     except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError, StopIteration):
         return None
 
@@ -145,7 +145,7 @@ class _NotThere(LookupError):
     """The module lacks something that an entry expects."""
 
 
-def _program(plan, library, parts: list, arguments: Sequence[object], constants: Constants) -> WholeProgram:
+def _make_program(plan, library, parts: list, arguments: Sequence[object], constants: Constants) -> WholeProgram:
     pattern, held, reads, conditions, kinds, aliases, apart, late, results, assignments, changes, grad_mode = parts
 
     def at(path: Path) -> object:
@@ -181,7 +181,7 @@ def _program(plan, library, parts: list, arguments: Sequence[object], constants:
     given = {each.target: by_target[each.target] for each in plan.constants}
     if not all(isinstance(each, Tensor) for each in given.values()) or plan.written:
         raise _NotThere
-    return WholeProgram(CompiledGraph(plan, library, given, _give_up, _no_details).callable(), form)
+    return WholeProgram(CompiledGraph(plan, library, given, _give_up, _describe_nothing).callable(), form)
 
 
 def _check_outputs(form: Form, count: int) -> None:
@@ -198,7 +198,7 @@ def _give_up(*tensors: Tensor) -> tuple:
     raise RuntimeError("native code met an index out of range")  # the interpreter then runs the call
 
 
-def _no_details() -> tuple:
+def _describe_nothing() -> tuple:
     raise RuntimeError("the graph of a kept program is not there")
 
 

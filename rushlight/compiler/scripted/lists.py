@@ -127,7 +127,7 @@ class Lists(Values):
         if op is None:
             raise Unsupported(f"{node.kind} on a list")
         first = self._value(node.input())
-        if isinstance(first, Elements | Plain) and self._on_known(node, op, first, body):
+        if isinstance(first, Elements | Plain) and self._compute_on_known_elements(node, op, first, body):
             return
         if op == "len" and self.lengths.get(first) is not None and not self.plan.aliases.has_writers(node.input()):
             self.values[node.output] = Literal(self.lengths[first])
@@ -203,7 +203,7 @@ class Lists(Values):
         body.append(Compute(target, op, operands))
         if target is not None:
             if isinstance(target.kind, TensorOf):
-                self._made_by(target, ("element", node.output))
+                self._record_maker(target, ("element", node.output))
             self.values[node.output] = target
         elif node.outputs:
             self.values[node.output] = values
@@ -233,7 +233,7 @@ class Lists(Values):
             more = self.lengths.get(operands[1])
         self.lengths[values] = 0 if op == "clear" else None if more is None else before + more
 
-    def _on_known(self, node: Node, op: str, known: Elements | Plain, body: list[Statement]) -> bool:
+    def _compute_on_known_elements(self, node: Node, op: str, known: Elements | Plain, body: list[Statement]) -> bool:
         """Translate an operator on a list whose elements are all operands; `min` of three numbers, say, needs no list."""
         items = known.operands if isinstance(known, Elements) else known.value
         if not isinstance(items, list) or not items or isinstance(items[0], str):
@@ -282,7 +282,7 @@ class Lists(Values):
 
     # Lists of tensors
 
-    def _on_tensor_list(self, node: Node, body: list[Statement]) -> bool:
+    def _translate_tensor_list(self, node: Node, body: list[Statement]) -> bool:
         """Translate operators on lists of tensors that the program makes; return False for lists whose length is known now."""
         found = None if self._is_open(node.input()) else self._value(node.input())
         if isinstance(found, EmptyList) and node.kind == "aten::len":
@@ -298,10 +298,10 @@ class Lists(Values):
         if node.kind in LIST_OPERATORS and is_tensor_list(node.input()):
             self._list_node(node, body)
             return True
-        self._joined_tensors(node, found, body)
+        self._join_later(node, found, body)
         return True
 
-    def _joined_tensors(self, node: Node, values: object, body: list[Statement]) -> None:
+    def _join_later(self, node: Node, values: object, body: list[Statement]) -> None:
         if node.kind not in ("aten::stack", "aten::cat") or not isinstance(values, Var):
             raise Unsupported(f"{node.kind} of a list of tensors that the program makes")
         count = self.lengths.get(values)

@@ -35,7 +35,7 @@ class Memory(Lists):
         """Return whether a node may return a view of memory that something writes to."""
         return is_view(node) and not is_random(node) and self.plan.aliases.has_writers(node.output)
 
-    def _view(self, node: Node, body: list[Statement]) -> bool:
+    def _translate_view(self, node: Node, body: list[Statement]) -> bool:
         """Translate a view; return False if the operator returns a new tensor."""
         source = self._operand(node.input(), body)
         if not isinstance(source, Var) or not isinstance(source.kind, TensorOf):
@@ -85,14 +85,14 @@ class Memory(Lists):
     def _slice_arguments(self, node: Node, source: Var, found: list) -> tuple[list[object], list[Term]]:
         """Translate `x[i : i + 3]`: its length does not depend on i. The program stops if it does not lie in the tensor."""
         dim, start, _, step = found
-        length = self._distance(node.input(2), node.input(3))
+        length = self._constant_difference(node.input(2), node.input(3))
         if length is None or length < 0 or not isinstance(step, Literal) or step.value != 1:
             for value in (*node.inputs[2:4], *node.input(2).node.inputs, *node.input(3).node.inputs):
                 self._specialize(value)
             raise Unsupported("a slice whose length only the program knows")
         return [dim.value, 0, length, 1], [self._view_offset(source, dim.value, start, length, wraps=False)]
 
-    def _distance(self, start: Value, end: Value) -> int | None:
+    def _constant_difference(self, start: Value, end: Value) -> int | None:
         """Return the difference of two ints if it is always the same, else None."""
         (one, first), (other, second) = self._split(start), self._split(end)
         return second - first if one is other or one == other else None
@@ -125,17 +125,17 @@ class Memory(Lists):
         if not isinstance(dim, Literal):
             self._specialize(node.input(1))
             raise Unsupported("a row along a dimension that only the program knows")
-        return self._view(node, body)
+        return self._translate_view(node, body)
 
-    def _slice(self, node: Node, body: list[Statement]) -> bool:
+    def _translate_slice(self, node: Node, body: list[Statement]) -> bool:
         """Translate a slice whose start only the program knows."""
         if self._is_open(node.input()):
-            return isinstance(self._value(node.input(2)), Var) and self._view(node, body)
+            return isinstance(self._value(node.input(2)), Var) and self._translate_view(node, body)
         found = [self._value(value) for value in node.inputs]
         if isinstance(found[0], Var) and all(isinstance(each, Plain | Literal) for each in found[1:]) and _is_whole(found[2:]):
             self.values[node.output] = found[0]
             return True
-        return isinstance(found[2], Var) and self._view(node, body)
+        return isinstance(found[2], Var) and self._translate_view(node, body)
 
     # Writes
 
@@ -178,7 +178,7 @@ class Memory(Lists):
             return self.pending.get(node.input(1))
         return None
 
-    def _pending_number(self, node: Node) -> bool:
+    def _defer_number(self, node: Node) -> bool:
         """Defer `aten::tensor` of a number that is only copied into other tensors: no tensor is made."""
         number = self._value(node.input())
         if not isinstance(number, Var | Literal) or not isinstance(number.kind, Scalar):
@@ -192,7 +192,7 @@ class Memory(Lists):
         """Compute what the node would write, and write it."""
         if node.kind == "aten::copy_" and self._copy_memory(node, target, body):
             return
-        self._into_piece(node, body)
+        self._add_to_piece(node, body)
         self.piece.wanted.add(node.output)
         source = self._operand(node.output, body)
         if source.kind != TensorOf(target.kind.dtype, target.kind.size):

@@ -15,7 +15,7 @@ from rushlight.jit.ir.graph import Graph, Node, Value
 from rushlight.jit.passes.alias_analysis import AliasDb
 from rushlight.jit.passes.loop_unrolling import is_for_loop, repeat_in_place
 
-_MAX_UNROLLED_NODES = 600  # nodes that unrolling a loop may produce: compiling more takes longer than it saves
+_MAX_UNROLLED_NODES = 600  # a loop that would unroll to more nodes is not unrolled: compiling takes longer than it saves
 
 
 class Retry(Exception):
@@ -81,25 +81,25 @@ class Plan:
 
     def fix(self, sources: Iterable[Source]) -> None:
         """Specialize on the values of inputs."""
-        self._learn(self.fixed, sources)
+        self._add_and_retry(self.fixed, sources)
 
     def write(self, makers: Iterable[Hashable]) -> None:
         """Record memory that is written to."""
-        self._learn(self.written, makers)
+        self._add_and_retry(self.written, makers)
 
     def point(self, value: Value) -> None:
         """Let a loop carry a tensor by pointer, without a copy, or a list in a variable."""
-        self._learn(self.pointers, [value])
+        self._add_and_retry(self.pointers, [value])
 
     def flow(self, value: Value, makers: Iterable[Hashable]) -> None:
         """Record in which memory a tensor that a loop carries may lie."""
-        self._learn(self.flows.setdefault(value, set()), makers)
+        self._add_and_retry(self.flows.setdefault(value, set()), makers)
 
     def may_be_none(self, value: Value) -> None:
         """Record that a carried variable may be None."""
-        self._learn(self.optional, [value])
+        self._add_and_retry(self.optional, [value])
 
-    def _learn(self, known: set, more: Iterable) -> None:
+    def _add_and_retry(self, known: set, more: Iterable) -> None:
         before = len(known)
         known.update(more)
         if len(known) > before:
@@ -110,8 +110,8 @@ class Plan:
         none."""
         if len(nodes) == 1 and nodes[0] in self.separate:
             self.separate.clear()
-            self._learn(self.external, nodes)
-        self._learn(self.separate, nodes)
+            self._add_and_retry(self.external, nodes)
+        self._add_and_retry(self.separate, nodes)
         raise reason
 
     def note_kind(self, value: Value, kind: Kind) -> None:

@@ -43,7 +43,7 @@ class Inputs:
         self.distinct = [index for index, before in firsts if index == before]
         self._repeated = [(index, before) for index, before in firsts if index != before]
         self.leaves = leaves
-        numbers = _numbers_outside(self.given)
+        numbers = _number_arguments(self.given)
         self.fixed = [
             (index, leaf) for index, leaf in enumerate(leaves) if not isinstance(leaf, Tensor) and index not in numbers
         ]  # fmt: skip
@@ -87,7 +87,7 @@ def _is_module(value: object) -> bool:
     return isinstance(value, ScriptObject) and value.type.is_module
 
 
-def _numbers_outside(given: tuple) -> set[int]:
+def _number_arguments(given: tuple) -> set[int]:
     """Return the leaf indices of numbers that are arguments themselves, not elements of containers."""
     places, place = set(), 0
     for value in given:
@@ -166,7 +166,7 @@ class WholeProgram:
         """Run a call. Return its results, None if the interpreter has to run it, or UNFIT if the program was not made for such
         a call."""
         try:
-            tensors = self._fitting(arguments)
+            tensors = self._inputs_if_fitting(arguments)
             if tensors is None:
                 return UNFIT
             for read in self.calculated:
@@ -177,16 +177,17 @@ class WholeProgram:
             outputs = self.native(*tensors)
         except ConstantChanged:
             return UNFIT
-        # The interpreter runs it again and raises it at its line, after the side effects before it.
+        # The interpreter runs the call again, and raises the error at its line, after earlier side effects.
         except (RuntimeError, IndexError):
             if self.written:
                 raise
             return None
         call = Call(outputs, arguments)
         try:
-            results = [make(call) for make in self.makers]  # before the effects, which may change what these read
+            # Make the results before the side effects, which may change what the results read.
+            results = [make(call) for make in self.makers]
             effects = None if self.is_pure else self._effects(call)
-        except FAILURES:  # nothing was written: such an error would have come before the native call
+        except FAILURES:  # such an error comes before the native call, so nothing was written
             return None
         if effects is not None:
             _take_effect(*effects)
@@ -203,7 +204,7 @@ class WholeProgram:
             contents.append((read(call.arguments), grows, content))
         return contents, [(owner(call.arguments), name, make(call)) for owner, name, make in self.assignments]
 
-    def _fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
+    def _inputs_if_fitting(self, arguments: Sequence[object]) -> list[Tensor] | None:
         """Return the inputs of the native code if the call passes all checks, else None."""
         tensors = self.inputs.read(arguments)
         if tensors is None or not self.checks.hold():
@@ -222,11 +223,11 @@ class WholeProgram:
         tensors += [read(arguments) for read in self.late]
         if not self.sizes.hold(tensors):
             return None
-        if state.grad_enabled and not self._asks_as_before(tensors):
+        if state.grad_enabled and not self._same_tensors_require_grad(tensors):
             return None
         return tensors if self._may_write(tensors) else None
 
-    def _asks_as_before(self, tensors: list[Tensor]) -> bool:
+    def _same_tensors_require_grad(self, tensors: list[Tensor]) -> bool:
         """Return whether the same inputs require gradients as in the capture."""
         asking = asking_of((*tensors, *self.constants))
         return not any(asking) if self.asking is None else asking == self.asking
@@ -251,7 +252,7 @@ class WholeProgram:
 
     def fits(self, arguments: Sequence[object]) -> bool:
         """Return whether the program serves a call."""
-        return self._fitting(arguments) is not None
+        return self._inputs_if_fitting(arguments) is not None
 
     def changed_sources(self, arguments: Sequence[object]) -> set[tuple]:
         """Return the sources of numbers whose values in a call differ from the capture's."""

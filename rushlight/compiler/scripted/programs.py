@@ -36,9 +36,11 @@ NOT_NATIVE = (
     Unsupported, DataDependentError, UnsupportedSize, UnguardedSizeError, NotImplementedError, CompilerMissing, BuildError,
 )  # fmt: skip
 _MAX_PROGRAMS = 8
-_MISSES_BEFORE_COMPILING = 3  # misses before another program is made
-_MAX_STRUCTURED_NODES = 1_500  # nodes: translation takes long, and large graphs are hardly ever one structured program
-_FIRST_MAX_ROUNDS, _FIRST_MAX_NODES = 12, 4_000  # in the first try: larger loops are better kept as loops, if possible
+_MISSES_BEFORE_COMPILING = 3  # calls that no program fits, before another program is made
+# Larger graphs are not translated: it takes long, and they hardly ever become one structured program.
+_MAX_STRUCTURED_NODES = 1_500
+# Limits of unrolling in the first attempt: larger loops are better kept as loops, if possible.
+_FIRST_MAX_ROUNDS, _FIRST_MAX_NODES = 12, 4_000
 _MAX_ROUNDS, _MAX_NODES = 512, 12_000
 Made = TypeVar("Made")
 Program = WholeProgram | NativeProgram | OfOneKind
@@ -76,13 +78,13 @@ class Programs:
         for program in programs:
             results = program.attempt(arguments)
             if results is not UNFIT:
-                if program is not programs[0]:  # the next call is likely to be like this one
+                if program is not programs[0]:  # the next call is likely to fit the same program
                     self._put_first(program)
                 return results
         if not self._is_worth_another():
             return None
         log = StageLog(self.settings, self.name, self.graph)
-        made = guarded(lambda: self._another(arguments, log), self.name, log)
+        made = guarded(lambda: self._make_another(arguments, log), self.name, log)
         if made is None:
             return None
         results = made.attempt(arguments)
@@ -116,7 +118,7 @@ class Programs:
             self._misses += 1
             return len(self.programs) < _MAX_PROGRAMS and self._misses == _MISSES_BEFORE_COMPILING
 
-    def _another(self, arguments: Sequence[object], log: StageLog) -> Program:
+    def _make_another(self, arguments: Sequence[object], log: StageLog) -> Program:
         for program in self.programs:
             self.changing |= program.changed_sources(arguments)
             for place, dims in program.changed_dims(arguments).items():
@@ -131,9 +133,9 @@ class Programs:
         """Compile a program for arguments. Cut says which node prevents a program for the whole graph."""
         small = Budget(_FIRST_MAX_ROUNDS, _FIRST_MAX_NODES, open_loops=False)
         if needs_gradients(self.graph, arguments):
-            return self._whole(arguments, Budget(_MAX_ROUNDS, _MAX_NODES, open_loops=True), log)
+            return self._compile_whole(arguments, Budget(_MAX_ROUNDS, _MAX_NODES, open_loops=True), log)
         try:
-            return self._whole(arguments, small, log)
+            return self._compile_whole(arguments, small, log)
         except NOT_NATIVE as error:
             reason = error
         try:
@@ -144,10 +146,10 @@ class Programs:
             text = str(error)
             log("graph_breaks", lambda: f"no program with loops of its own: {text}")
         if isinstance(reason, TooManyRounds):
-            return self._whole(arguments, Budget(_MAX_ROUNDS, _MAX_NODES, open_loops=True), log)
+            return self._compile_whole(arguments, Budget(_MAX_ROUNDS, _MAX_NODES, open_loops=True), log)
         raise reason
 
-    def _whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
+    def _compile_whole(self, arguments: Sequence[object], budget: Budget, log: StageLog) -> WholeProgram:
         gradients = needs_gradients(self.graph, arguments)
         dims = {} if gradients else self.dims
         return compile_whole(self.graph, arguments, Wish(self.changing, dims, gradients, budget), self.settings, log)
@@ -155,12 +157,12 @@ class Programs:
 
 def needs_gradients(graph: Graph, arguments: Sequence[object]) -> bool:
     """Return whether results for these arguments need gradients."""
-    return state.grad_enabled and any(map(_asks, (*arguments, *_attributes_of(graph, arguments))))
+    return state.grad_enabled and any(map(_requires_grad, (*arguments, *_attributes_of(graph, arguments))))
 
 
-def _asks(value: object) -> bool:
+def _requires_grad(value: object) -> bool:
     if isinstance(value, list | tuple | dict):
-        return any(map(_asks, value.values() if isinstance(value, dict) else value))
+        return any(map(_requires_grad, value.values() if isinstance(value, dict) else value))
     return isinstance(value, Tensor) and value.requires_grad
 
 

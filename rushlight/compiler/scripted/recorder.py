@@ -33,11 +33,11 @@ class Recorder:
         places = [node for node in self.graph.nodes if node.op == "placeholder"]
         if places:
             with self.graph.inserting_after(places[-1]):
-                self._know(fake, self.graph.placeholder(f"input{len(places)}"))
+                self._note_node(fake, self.graph.placeholder(f"input{len(places)}"))
         else:
-            self._know(fake, self.graph.placeholder("input0"))
+            self._note_node(fake, self.graph.placeholder("input0"))
 
-    def _know(self, tensor: Tensor, node: Node) -> None:
+    def _note_node(self, tensor: Tensor, node: Node) -> None:
         self._nodes[id(tensor._impl)] = node
         self._kept.append(tensor)
         node.meta["val"] = node.meta["example_value"] = tensor
@@ -46,40 +46,40 @@ class Recorder:
         """Record that a node was run."""
         if not any(_tensors(arguments)) and not any(_tensors(results)):
             return
-        made = self.graph.call_function(_caller(node), tuple(map(self._argument, arguments)))
+        made = self.graph.call_function(_make_caller(node), tuple(map(self._convert_argument, arguments)))
         for index, result in enumerate(results):
-            self._result(result, self.graph.call_function(operator.getitem, (made, index)))
+            self._node_of_result(result, self.graph.call_function(operator.getitem, (made, index)))
 
-    def _result(self, result: object, node: Node) -> None:
+    def _node_of_result(self, result: object, node: Node) -> None:
         if isinstance(result, Tensor):
-            self._know(result, node)
+            self._note_node(result, node)
         elif isinstance(result, list | tuple):
             for index, item in enumerate(result):
                 if any(_tensors([item])):
-                    self._result(item, self.graph.call_function(operator.getitem, (node, index)))
+                    self._node_of_result(item, self.graph.call_function(operator.getitem, (node, index)))
 
-    def _argument(self, value: object) -> object:
+    def _convert_argument(self, value: object) -> object:
         if isinstance(value, Tensor):
-            return self._nodes.get(id(value._impl)) or self._attribute(value)
+            return self._nodes.get(id(value._impl)) or self._add_attribute(value)
         if isinstance(value, list | tuple):
-            items = [self._argument(item) for item in value]
+            items = [self._convert_argument(item) for item in value]
             return items if isinstance(value, list) else tuple(items)
         if isinstance(value, dict) and any(_tensors([value])):
             raise Unsupported("a dict of tensors where gradients are needed")
         return value
 
-    def _attribute(self, value: Tensor) -> Node:
+    def _add_attribute(self, value: Tensor) -> Node:
         if value._impl.fake:
             raise Unsupported("a tensor of unknown origin where gradients are needed")
         name = f"attribute{len(self.attributes)}"
         self.attributes[name] = value
         node = self.graph.get_attr(name)
-        self._know(value, node)
+        self._note_node(value, node)
         return node
 
     def module(self, outputs: Sequence[Tensor]) -> GraphModule:
         """Return the graph with these results."""
-        self.graph.output(tuple(map(self._argument, outputs)))
+        self.graph.output(tuple(map(self._convert_argument, outputs)))
         return GraphModule(self.attributes, self.graph)
 
 
@@ -93,7 +93,7 @@ def _tensors(values: Sequence[object]):
             yield from _tensors(list(value.values()))
 
 
-def _caller(node: JitNode) -> Callable[..., tuple]:
+def _make_caller(node: JitNode) -> Callable[..., tuple]:
     """Return a function that runs a node: it takes the arguments and returns the results in a tuple."""
 
     def call(*arguments: object) -> tuple:

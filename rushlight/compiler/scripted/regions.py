@@ -176,7 +176,8 @@ def make_region(
                 values[value] = Number(values[value])
         try:
             run_nodes(piece.nodes, values, in_place=True)
-        except (RuntimeError, TypeError, ValueError, IndexError) as error:  # the interpreter raises it, if it gets there
+        except (RuntimeError, TypeError, ValueError, IndexError) as error:
+            # The interpreter raises the error if it reaches the node.
             raise Unsupported(f"operators that fail: {error}") from error
         taken = {tensor._impl.storage for tensor in (*tensors, *constants.values())}
         results = []
@@ -184,7 +185,7 @@ def make_region(
             tensor = values[value]
             if not isinstance(tensor, Tensor):
                 raise Unsupported(f"{value.node.kind} gives no tensor")
-            results.append(_own(tensor, taken))
+            results.append(_own_memory(tensor, taken))
         return tuple(results)
 
     with no_grad():
@@ -202,7 +203,7 @@ def make_region(
     return Region(lowered, program, used, names), [piece.inputs[value] for value in changing], kinds
 
 
-def _own(tensor: Tensor, taken: set) -> Tensor:
+def _own_memory(tensor: Tensor, taken: set) -> Tensor:
     """Return a contiguous tensor that shares memory with no other."""
     impl = tensor._impl
     whole = impl.is_contiguous() and impl.storage_offset == 0 and impl.storage not in taken

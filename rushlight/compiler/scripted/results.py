@@ -47,16 +47,16 @@ class Results:
     def template(self, value: object) -> Template:
         """Return the template of a value."""
         if isinstance(value, Tensor):
-            return self._output(id(value._impl), value)
+            return self._add_output(id(value._impl), value)
         if type(value) is SymInt:
-            return self._output(hash(value), value)
+            return self._add_output(hash(value), value)
         if type(value) is Symbol:
             return Read(value.read)
         container = self.world.containers.get(id(value))
-        if container is not None:  # it existed before the capture; `changes` has its new contents
+        if container is not None:  # the container existed before the capture; `changes` has its new contents
             return Read(container.read)
         if isinstance(value, list | dict | tuple):
-            return self._container(value)
+            return self._container_template(value)
         if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
             if self.world.is_outside(value):
                 return Read(self.world.reader_of(value))
@@ -65,16 +65,16 @@ class Results:
 
     def contents(self, value: list | dict) -> Items:
         """Return the template of a container's contents, also for a container that existed before."""
-        return self._container(value)
+        return self._container_template(value)
 
-    def _output(self, key: int, value: Tensor | SymInt) -> Output:
+    def _add_output(self, key: int, value: Tensor | SymInt) -> Output:
         place = self._places.get(key)
         if place is None:
             place = self._places[key] = len(self.outputs)
             self.outputs.append(value)
         return Output(place, type(value) is SymInt)
 
-    def _container(self, value: list | tuple | dict) -> Items:
+    def _container_template(self, value: list | tuple | dict) -> Items:
         return self._fill_items(value, type(value), value)
 
     def _fill_items(self, value: object, kind: object, contents: list | tuple | dict) -> Items:

@@ -19,38 +19,38 @@ def _round_up(operands: Sequence[Operand]) -> str | None:
     return "ceil" if operands[0].kind == FLOAT else "copy"
 
 
-def _on_numbers(op: str) -> Callable[[Sequence[Operand]], str | None]:
+def _accept_numbers(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: None if any(operand.kind == BOOL for operand in operands) else op
 
 
-def _on_floats(op: str) -> Callable[[Sequence[Operand]], str | None]:
+def _accept_floats(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: op if all(operand.kind == FLOAT for operand in operands) else None
 
 
-def _on_ints(op: str) -> Callable[[Sequence[Operand]], str | None]:
+def _accept_ints(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: op if all(operand.kind == INT for operand in operands) else None
 
 
-def _on_bits(op: str) -> Callable[[Sequence[Operand]], str | None]:
+def _accept_bits(op: str) -> Callable[[Sequence[Operand]], str | None]:
     return lambda operands: None if any(operand.kind == FLOAT for operand in operands) else op
 
 
 SCALAR_OPERATORS: dict[str, str | Callable[[Sequence[Operand]], str | None]] = {
-    **{f"aten::{name}": _on_numbers(name) for name in ("add", "sub", "mul", "div", "floordiv", "remainder", "neg")},
+    **{f"aten::{name}": _accept_numbers(name) for name in ("add", "sub", "mul", "div", "floordiv", "remainder", "neg")},
     **{f"aten::{name}": name for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-    **{f"prim::{name}": _on_numbers(name) for name in ("abs", "min", "max")},
-    **{f"aten::__{name}__": _on_bits(name) for name in ("and", "or", "xor")},
-    **{f"aten::__{name}__": _on_ints(name) for name in ("lshift", "rshift")},
-    "aten::bitwise_not": _on_ints("invert"), "aten::__not__": "not",
-    "aten::__is__": _on_bits("eq"), "aten::__isnot__": _on_bits("ne"),
+    **{f"prim::{name}": _accept_numbers(name) for name in ("abs", "min", "max")},
+    **{f"aten::__{name}__": _accept_bits(name) for name in ("and", "or", "xor")},
+    **{f"aten::__{name}__": _accept_ints(name) for name in ("lshift", "rshift")},
+    "aten::bitwise_not": _accept_ints("invert"), "aten::__not__": "not",
+    "aten::__is__": _accept_bits("eq"), "aten::__isnot__": _accept_bits("ne"),
     "aten::Float": "to_float", "aten::Int": _to_int, "aten::Bool": "to_bool",
     "aten::floor": _round_down, "aten::ceil": _round_up,
     "aten::__range_length": "range_length", "aten::__derive_index": "derive_index",
-    **{f"aten::{name}": _on_numbers(name) for name in (
+    **{f"aten::{name}": _accept_numbers(name) for name in (
         "sqrt", "sin", "cos", "tan", "exp", "tanh", "atan", "erf", "erfc", "expm1", "fabs", "log", "log10", "log1p", "asin",
         "acos", "asinh", "sinh", "cosh", "pow", "atan2", "copysign", "fmod", "round", "gcd",
     )},
-    **{f"aten::{name}": _on_floats(name) for name in ("isnan", "isinf", "isfinite")},
+    **{f"aten::{name}": _accept_floats(name) for name in ("isnan", "isinf", "isfinite")},
 }  # fmt: skip
 """The operation of each operator, or a function that chooses it for operands, and returns None if there is none for them."""
 

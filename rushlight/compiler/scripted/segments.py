@@ -34,7 +34,7 @@ from rushlight.jit.types.kinds import TensorType
 
 TOO_FEW = "too few operators on tensors"
 _QUANTIZING = frozenset(("aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::dequantize"))
-_MIN_TENSOR_NODES = 2  # operators on tensors that make separate segments of a block inside a node worthwhile
+_MIN_TENSOR_NODES = 2  # a block inside a node is segmented if it has at least this many operators on tensors
 
 
 class Memory:
@@ -82,7 +82,7 @@ class Segment:
         self.entered = [node for node in nodes if node.kind in ("prim::Enter", "prim::Exit") and node.input() in crossing]
         self._written = memory.written_later(nodes, self.outputs)
         self.programs: list[Programs] = []
-        self.may_be_native = not reason and sum(map(_counts, nodes)) >= _MIN_TENSOR_NODES
+        self.may_be_native = not reason and sum(map(_count_tensor_operators, nodes)) >= _MIN_TENSOR_NODES
         self._name = name
         self._settings = settings
         self._code: Code | None = None
@@ -200,12 +200,12 @@ class Segmented:
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
         apart = quantized_nodes(graph)
-        if apart:  # segments don't exchange quantized tensors; the cut will be found again
-            pieces = self._around(nodes, apart)
+        if apart:  # segments don't exchange quantized tensors; a segment finds the cut again when it is captured
+            pieces = self._split_around(nodes, apart)
         elif cut is not None:
-            pieces = self._pieces(nodes, cut.node, str(cut))
+            pieces = self._split_at(nodes, cut.node, str(cut))
         else:
-            pieces = self._segment(nodes, at_once=at_once)
+            pieces = self._make_segments(nodes, at_once=at_once)
         self.steps = self._with_last_uses(list(pieces))
 
     @property
@@ -276,41 +276,41 @@ class Segmented:
         with self._lock:
             if self.steps is not steps:
                 return
-        pieces = [piece for segment, _ in steps for piece in self._uncut(segment)]
+        pieces = [piece for segment, _ in steps for piece in self._leaf_segments(segment)]
         joined = self._with_last_uses(list(self._join_interpreted(pieces)))
         with self._lock:
             if self.steps is steps:
                 self.steps = joined
 
-    def _uncut(self, segment: Segment | Branching) -> Iterator[Segment | Branching]:
+    def _leaf_segments(self, segment: Segment | Branching) -> Iterator[Segment | Branching]:
         """Yield a segment, or, if it is cut, its pieces that are not cut themselves."""
         if segment.cut is None:
             yield segment
             return
         for piece in self._pieces_of(segment):
-            yield from self._uncut(piece)
+            yield from self._leaf_segments(piece)
 
     def _pieces_of(self, segment: Segment) -> list[Segment | Branching]:
         """Return the pieces of a cut segment; they are made once."""
         with self._lock:
             if not segment.pieces:
-                segment.pieces = list(self._pieces(segment.nodes, *segment.cut))
+                segment.pieces = list(self._split_at(segment.nodes, *segment.cut))
             return segment.pieces
 
-    def _pieces(self, nodes: Sequence[Node], cut: Node, reason: str) -> Iterator[Segment | Branching]:
+    def _split_at(self, nodes: Sequence[Node], cut: Node, reason: str) -> Iterator[Segment | Branching]:
         """Yield segments for the nodes before `cut`, for `cut` itself, and for the nodes after it."""
         place = nodes.index(cut)
-        yield from self._segment(nodes[:place])
+        yield from self._make_segments(nodes[:place])
         if cut.kind in ("prim::If", "prim::Loop") and _tensor_nodes(cut) >= _MIN_TENSOR_NODES:
             yield Branching(cut, self.name, self.settings, self._memory, reason)
         else:
-            yield from self._segment([cut], reason)
-        yield from self._segment(nodes[place + 1 :])
+            yield from self._make_segments([cut], reason)
+        yield from self._make_segments(nodes[place + 1 :])
 
-    def _around(self, nodes: Sequence[Node], apart: set[Node]) -> Iterator[Segment]:
+    def _split_around(self, nodes: Sequence[Node], apart: set[Node]) -> Iterator[Segment]:
         """Yield segments that alternate between nodes in `apart` and other nodes."""
         for is_apart, group in groupby(nodes, apart.__contains__):
-            yield from self._segment(list(group), "operators on quantized tensors" if is_apart else "")
+            yield from self._make_segments(list(group), "operators on quantized tensors" if is_apart else "")
 
     def _join_interpreted(self, pieces: Sequence[Segment | Branching]) -> Iterator[Segment | Branching]:
         """Yield the pieces, with adjacent ones that only the interpreter runs joined."""
@@ -323,7 +323,7 @@ class Segmented:
             else:
                 yield from found
 
-    def _segment(self, nodes: Sequence[Node], reason: str = "", at_once: bool = True) -> Iterator[Segment]:
+    def _make_segments(self, nodes: Sequence[Node], reason: str = "", at_once: bool = True) -> Iterator[Segment]:
         if nodes:
             yield Segment(nodes, self.graph.block, self.name, self.settings, self._memory, reason, at_once)
 
@@ -352,10 +352,10 @@ def _note_entered(nodes: Sequence[Node], values: dict[Value, object], entered: l
 
 
 def _tensor_nodes(node: Node) -> int:
-    return sum(map(_counts, (each for block in node.blocks for each in block.nodes)))
+    return sum(map(_count_tensor_operators, (each for block in node.blocks for each in block.nodes)))
 
 
-def _counts(node: Node) -> int:
+def _count_tensor_operators(node: Node) -> int:
     """Count the operators on tensors in a node."""
     if node.blocks:
         return _tensor_nodes(node)

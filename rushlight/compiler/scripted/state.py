@@ -54,14 +54,14 @@ class _Owners:
         self.objects: dict[Value, ScriptObject] = {}
         self.sources: dict[int, Source] = {}
         for index, (value, argument) in enumerate(zip(graph.inputs, arguments, strict=True)):
-            self._note(value, argument, Source(index, ()))
+            self._note_owner(value, argument, Source(index, ()))
         for node in graph.all_nodes():
             if node.kind == "prim::GetAttr" and node.input() in self.objects:
                 owner = self.objects[node.input()]
                 source = self.sources[id(owner)]
-                self._note(node.output, owner.slots[node["name"]], Source(source.argument, (*source.path, node["name"])))
+                self._note_owner(node.output, owner.slots[node["name"]], Source(source.argument, (*source.path, node["name"])))
 
-    def _note(self, value: Value, found: object, source: Source) -> None:
+    def _note_owner(self, value: Value, found: object, source: Source) -> None:
         if isinstance(found, ScriptObject):
             self.objects[value] = found
             self.sources.setdefault(id(found), source)

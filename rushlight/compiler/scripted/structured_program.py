@@ -86,7 +86,7 @@ class NativeProgram:
             values = [arguments[place] for place in self._direct]
         else:
             values = [source.read(arguments) for source in self.sources]
-            if not self._fit(values):
+            if not self._attributes_fit(values):
                 return None
         for place in self._tensors:
             if not values[place]._impl.is_contiguous():
@@ -104,13 +104,13 @@ class NativeProgram:
             return None
         for place in self.written:
             increment_version(values[place])
-        values = [_built(each, results, arguments) for each in self.structure]
+        values = [_build_result(each, results, arguments) for each in self.structure]
         count = len(values) - len(self.state)
         for source, value in zip(self.state, values[count:], strict=True):
             source.owner(arguments).slots[source.path[-1]] = value
         return values[:count]
 
-    def _fit(self, values: Sequence[object]) -> bool:
+    def _attributes_fit(self, values: Sequence[object]) -> bool:
         """Return whether attributes still have the expected types, and none requires gradients."""
         for place, kind in self._checked:
             value = values[place]
@@ -157,13 +157,13 @@ def _all_tensors(values: Sequence[object]) -> list[Tensor]:
     return found
 
 
-def _built(structure: object, results: list, arguments: Sequence[object]) -> object:
+def _build_result(structure: object, results: list, arguments: Sequence[object]) -> object:
     if isinstance(structure, int):
         return results[structure]
     if isinstance(structure, Named):
-        return make_named_tuple(structure.type, [_built(each, results, arguments) for each in structure.parts])
+        return make_named_tuple(structure.type, [_build_result(each, results, arguments) for each in structure.parts])
     if isinstance(structure, tuple):
-        return tuple(_built(each, results, arguments) for each in structure)
+        return tuple(_build_result(each, results, arguments) for each in structure)
     if isinstance(structure, Joined):
         return find_packet(structure.operator)(results[structure.tensors], structure.dim)
     if isinstance(structure, Given):

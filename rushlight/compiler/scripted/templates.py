@@ -139,7 +139,7 @@ def to_data(template: Template) -> tuple:
     if template.kind not in _KINDS.values() or template.number < 0:
         raise CannotTell(str(template.kind))
     keys = None if template.keys is None else tuple(map(plain, template.keys))
-    # Negative while its items are converted: detects a container that contains itself.
+    # The number is negative while the items are converted, to detect a container that contains itself.
     object.__setattr__(template, "number", -1 - template.number)
     try:
         items = tuple(map(to_data, template.items))

@@ -34,24 +34,24 @@ class Tensors(Memory):
     """Translates nodes on tensors."""
 
     def _tensor_node(self, node: Node, body: list[Statement]) -> None:
-        if node.kind == "aten::tensor" and self._pending_number(node):
+        if node.kind == "aten::tensor" and self._defer_number(node):
             return
-        if any(is_tensor_list(value) for value in node.inputs) and self._on_tensor_list(node, body):
+        if any(is_tensor_list(value) for value in node.inputs) and self._translate_tensor_list(node, body):
             return
         if node.kind == "aten::select" and self._select(node, body):
             return
-        if node.kind == "aten::slice" and self._slice(node, body):
+        if node.kind == "aten::slice" and self._translate_slice(node, body):
             return
         if self._write_node(node, body):
             return
-        if self._is_view(node) and self._view(node, body):
+        if self._is_view(node) and self._translate_view(node, body):
             return
         if not any(is_tensor(value) or is_tensor_list(value) for value in node.outputs):
-            self._question(node, body)
+            self._evaluate_property(node, body)
             return
         operator = operator_of(node) if node.kind.startswith("aten::") else None
         if node in self.plan.external or is_random(node):
-            self._external(node, body)
+            self._call_external(node, body)
             return
         if operator is not None and not operator.is_pure:
             raise Unsupported(f"{node.kind}, which has effects")
@@ -61,12 +61,12 @@ class Tensors(Memory):
         if len(lists) == len(node.outputs) == 1 and needs_list(lists[0]):
             self._list_of_results(node, body)
             return
-        self._into_piece(node, body)
+        self._add_to_piece(node, body)
 
     def _list_of_results(self, node: Node, body: list[Statement]) -> None:
         """Translate an operator that returns tensors into a list of the program."""
         self._flush(body)
-        self._into_piece(node, body)
+        self._add_to_piece(node, body)
         examples = {value: example_of(found) for value, found in self.piece.inputs.items()} | self.piece.plain
         count = len(function_of(node)(*[examples[value] for value in node.inputs]))
         unpack = node.graph.create("prim::ListUnpack", [node.output], count)
@@ -78,7 +78,7 @@ class Tensors(Memory):
         unpack.destroy()
         self.values[node.output] = self._make_list(operands, self._tensor_list_kind(node.output, operands), body)
 
-    def _into_piece(self, node: Node, body: list[Statement]) -> None:
+    def _add_to_piece(self, node: Node, body: list[Statement]) -> None:
         """Add a node to the open piece."""
         if node in self.plan.separate:
             self._flush(body)
@@ -100,7 +100,7 @@ class Tensors(Memory):
         if node in self.plan.separate:
             self._flush(body)
 
-    def _external(self, node: Node, body: list[Statement]) -> None:
+    def _call_external(self, node: Node, body: list[Statement]) -> None:
         """Let Python run an operator."""
         found = []
         for value in node.inputs:
@@ -120,9 +120,9 @@ class Tensors(Memory):
         self.calls.append(call)
         for value, var in zip(node.outputs, outputs, strict=True):
             self.values[value] = var
-            self._made_by(var, value)
+            self._record_maker(var, value)
 
-    def _question(self, node: Node, body: list[Statement]) -> None:
+    def _evaluate_property(self, node: Node, body: list[Statement]) -> None:
         """Evaluate an operator that depends on a tensor's size and dtype only."""
         if node.kind == "aten::size" and node.input_count == 2 and isinstance(self._value(node.input(1)), Var):
             self._size_of_some_dimension(node, body)
@@ -164,12 +164,12 @@ class Tensors(Memory):
         size = (count * element.size[0], *element.size[1:]) if is_cat and place == 0 else (count, *element.size)
         whole = self._var("t", TensorOf(element.dtype, size))
         body.append(Compute(whole, "stacked", [values, Literal(count)]))
-        self._made_by(whole, node.output)
+        self._record_maker(whole, node.output)
         if place == 0:
             self.values[node.output] = whole
             return
         graph = node.graph
-        source = graph.create("prim::Constant").output.set_type(types.TENSOR)  # stands for the whole tensor
+        source = graph.create("prim::Constant").output.set_type(types.TENSOR)  # placeholder input for the whole tensor
         numbers = [
             graph.create("prim::Constant").set("value", each).output.set_type(types.INT) for each in (0, place, place + 1)
         ]
@@ -210,7 +210,7 @@ class Tensors(Memory):
         for value, var in zip(needed, outputs, strict=True):
             found = renamed[value] if renamed else value
             self.values[found] = var
-            self._made_by(var, found)
+            self._record_maker(var, found)
 
     def _constant(self, tensor: Tensor) -> Var:
         return self._input(Fixed(tensor.contiguous()))

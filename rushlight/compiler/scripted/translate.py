@@ -139,12 +139,12 @@ class _Translator(ControlFlow):
         for index, value in enumerate(self.graph.inputs):
             self.values[value] = Source(index, ())
         body: list[Statement] = []
-        self._block(self.graph.block, body)
+        self._translate_block(self.graph.block, body)
         outputs: list[Operand] = []
         for place in self.plan.written_later:
             if self.plan.aliases.escapes(self.graph.outputs[place]):
                 raise Unsupported("a result that is written to later, and may be memory from outside")
-        structure = [self._output(value, outputs, body) for value in self.graph.outputs]
+        structure = [self._add_output(value, outputs, body) for value in self.graph.outputs]
         self._flush(body)
         if self.draft:
             raise Unsupported("a value whose type is never found")
@@ -154,14 +154,14 @@ class _Translator(ControlFlow):
         changed = [source for var, _ in self.written for source, each in self.inputs.items() if each is var]
         return Translation(program, list(self.inputs), self.guards, changed, structure, self.draws)
 
-    def _output(self, value: Value, outputs: list[Operand], body: list[Statement]) -> object:
+    def _add_output(self, value: Value, outputs: list[Operand], body: list[Statement]) -> object:
         if value.node in self.joins:
             tensors = value.node.input(0)
             operand = self._operand(tensors, body)
             self._check_listed(tensors)
             return Joined(value.node.kind, self._output_index(operand, outputs), value.node.input(1).constant())
         if value.node.kind == "prim::TupleConstruct":
-            parts = tuple(self._output(each, outputs, body) for each in value.node.inputs)
+            parts = tuple(self._add_output(each, outputs, body) for each in value.node.inputs)
             return Named(value.type, parts) if value.type.name is not None else parts
         found = None if self._is_open(value) else self._value(value)
         if isinstance(found, Maybe):
@@ -202,14 +202,14 @@ class _Translator(ControlFlow):
         if aliases.may_contain_alias([value], [each for each in self.graph.inputs if not _holds_numbers(each)]):
             raise Unsupported("a list that may hold arguments")
 
-    def _block(self, block: Block, body: list[Statement]) -> None:
+    def _translate_block(self, block: Block, body: list[Statement]) -> None:
         for node in block.nodes:
-            self._node(node, body)
+            self._translate_node(node, body)
         for value in block.outputs:
             if self._is_open(value):
                 self._flush(body)
 
-    def _node(self, node: Node, body: list[Statement]) -> None:
+    def _translate_node(self, node: Node, body: list[Statement]) -> None:
         kind = node.kind
         if kind == "prim::Constant" or kind == "prim::TupleConstruct":
             return
@@ -228,7 +228,7 @@ class _Translator(ControlFlow):
             if not self._fold_constants(node, known):
                 self._list_node(node, body)
         else:
-            self._scalar_node(node, body)
+            self._translate_scalar_node(node, body)
 
     def _fold_constants(self, node: Node, known: Sequence[object]) -> bool:
         """Compute an operator on constants now; return False if it has to be computed later, for example because it fails."""
@@ -246,7 +246,7 @@ class _Translator(ControlFlow):
         self.values[node.output] = Literal(result) if isinstance(result, bool | int | float) else Plain(result)
         return True
 
-    def _scalar_node(self, node: Node, body: list[Statement]) -> None:
+    def _translate_scalar_node(self, node: Node, body: list[Statement]) -> None:
         known = [self._value(value) for value in node.inputs]
         if self._fold_constants(node, known):
             return
@@ -279,7 +279,7 @@ class _Translator(ControlFlow):
         if isinstance(one, Plain) and one.value is None:
             one, other = other, one
         if not (isinstance(other, Plain) and other.value is None):
-            self._scalar_node(node, body)
+            self._translate_scalar_node(node, body)
             return
         negated = node.kind == "aten::__isnot__"
         if isinstance(one, Maybe):
@@ -321,20 +321,20 @@ class _Translator(ControlFlow):
         body.append(Read(target, source))
         self.values[node.output] = target
 
-    def _attribute(self, node: Node, body: list[Statement]) -> None:
+    def _translate_attribute(self, node: Node, body: list[Statement]) -> None:
         source = self._value(node.input())
         if not isinstance(source, Source):
             raise Unsupported("an attribute of an object that the program makes")
         self.values[node.output] = Source(source.argument, (*source.path, node["name"]))
 
-    def _stop(self, node: Node, body: list[Statement]) -> None:
+    def _translate_stop(self, node: Node, body: list[Statement]) -> None:
         self._flush(body)
         body.append(Stop())
 
     def _translate_uninitialized(self, node: Node, body: list[Statement]) -> None:
         self.values[node.output] = Undefined(without_none(node.output.type))
 
-    def _range(self, node: Node, body: list[Statement]) -> None:
+    def _translate_range(self, node: Node, body: list[Statement]) -> None:
         target = self._var("list", ListOf(INT))
         body.append(Compute(target, "range", [self._operand(node.input(), body)]))
         self.lengths[target] = None
@@ -342,11 +342,12 @@ class _Translator(ControlFlow):
 
 
 _SPECIAL = {
-    "prim::If": _Translator._if, "prim::Loop": _Translator._loop, "prim::GetAttr": _Translator._attribute,
-    "prim::RaiseException": _Translator._stop, "prim::unchecked_cast": _Translator._cast,
+    "prim::If": _Translator._translate_if, "prim::Loop": _Translator._translate_loop,
+    "prim::GetAttr": _Translator._translate_attribute,
+    "prim::RaiseException": _Translator._translate_stop, "prim::unchecked_cast": _Translator._cast,
     "prim::ListConstruct": _Translator._new_list, "prim::Uninitialized": _Translator._translate_uninitialized,
     "aten::__is__": _Translator._is_same, "aten::__isnot__": _Translator._is_same, "prim::ListUnpack": _Translator._unpack_list,
-    "prim::rangelist": _Translator._range,
+    "prim::rangelist": _Translator._translate_range,
 }  # fmt: skip
 
 

@@ -76,12 +76,12 @@ def _dtype_for(number: Number, node: Node, others: Sequence[Tensor]) -> dtype:
     """Return the dtype to which an operator converts a number before it computes."""
     if node.kind.startswith("aten::masked_fill"):
         return others[0].dtype
-    common = _common(number, others)
+    common = _common_dtype(number, others)
     is_true_division = node.kind in ("aten::div", "aten::div_") and node.input_count == 2
     return get_default_dtype() if is_true_division and common.category < FLOATING else common
 
 
-def _common(number: Number, others: Sequence[Tensor]) -> dtype:
+def _common_dtype(number: Number, others: Sequence[Tensor]) -> dtype:
     kind = number.tensor.dtype
     sample = 1.0 if kind is float64 else True if kind.name == "bool" else 1
     return result_type(*others, sample)
@@ -96,15 +96,15 @@ def _as_dtype(number: Number, kind: dtype) -> Tensor:
 def _make_filled(node: Node, arguments: list) -> Tensor:
     """Make a tensor filled with a number."""
     if node.kind == "aten::tensor":
-        return _of_dtype(arguments[0], arguments[1])
+        return _cast_number(arguments[0], arguments[1])
     number = arguments[1]
     if node.kind == "aten::full":
-        return _of_dtype(number, arguments[2]).expand(arguments[0]).clone()
+        return _cast_number(number, arguments[2]).expand(arguments[0]).clone()
     kind = arguments[2] if node.kind == "aten::full_like" and arguments[2] is not None else arguments[0].dtype
-    return _of_dtype(number, kind).expand_as(arguments[0]).clone()
+    return _cast_number(number, kind).expand_as(arguments[0]).clone()
 
 
-def _of_dtype(number: Number, kind: object) -> Tensor:
+def _cast_number(number: Number, kind: object) -> Tensor:
     if kind is None:
         kind = get_default_dtype() if number.tensor.dtype is float64 else number.tensor.dtype
     return number.tensor.to(dtype_of_number(kind))

@@ -166,7 +166,7 @@ class Values:
         """Make a new variable of a kind."""
         return self._var("list" if isinstance(kind, ListOf) else "t" if isinstance(kind, TensorOf) else "n", kind)
 
-    def _made_by(self, var: Var, maker: Hashable) -> None:
+    def _record_maker(self, var: Var, maker: Hashable) -> None:
         """Record that `maker` makes the memory of a tensor, in the current loop."""
         self.makers[var] = frozenset((maker,))
         self.loops.setdefault(maker, self.loop)

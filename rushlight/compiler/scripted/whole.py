@@ -47,7 +47,7 @@ from rushlight.jit.types.kinds import ClassType, DictType, ListType
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
-_MIN_TENSOR_NODES = 2  # operators on tensors that make a native call worthwhile
+_MIN_TENSOR_NODES = 2  # a native call is worthwhile from this number of operators on tensors
 
 
 def written_by(graph: Graph) -> Written:
@@ -100,7 +100,7 @@ class Captured:
                 lambda *given: self._run(graph, arguments, given), self.inputs.given, open_leaves=opened,
                 decompositions=wish.of_values, following=None if wish.of_values is None else self.unknown.following,
             )  # fmt: skip
-        # Move all inputs to the graph's start: first the arguments' tensors, then those that the capture found while it ran.
+        # Put the arguments' tensors first among the inputs, then those that the capture found while it ran.
         self.module: GraphModule = as_last_inputs(found.module, ())
         self.order = [*map(self.inputs.tensors.index, self.inputs.distinct), *self.world.inputs]
 

@@ -124,15 +124,15 @@ class World:
         self._first_readers: dict[int, Reader] = {}
         self._symbols: dict[tuple, Symbol] = {}
         self._fixed: set[int] = set()
-        self._kept: list[Symbol] = []  # keeps them alive, so that no other symbol gets their ids
+        self._kept: list[Symbol] = []  # keeps the symbols alive, so that their ids stay unique
         self._constants: set[int] = set()
         self._readers: dict[int, Reader] = {}
         self._fakes: dict[int, tuple[Tensor, Tensor, Reader]] = {}
         for index, value in enumerate(arguments):
             if isinstance(value, ScriptObject):
-                self._admit(value, value.type.is_module, Argument(index))
+                self._admit_object(value, value.type.is_module, Argument(index))
 
-    def _admit(self, found: ScriptObject, is_fixed: bool, read: Reader) -> ScriptObject:
+    def _admit_object(self, found: ScriptObject, is_fixed: bool, read: Reader) -> ScriptObject:
         if id(found) in self._finders:
             if not is_fixed or not self._finders[id(found)][1]:
                 self.aliases.append((self._finders[id(found)][2], read))
@@ -169,11 +169,11 @@ class World:
 
     def get(self, owner: ScriptObject, name: str) -> object:
         """Return the value of an attribute."""
-        if id(owner) not in self._finders:  # the code itself made it
+        if id(owner) not in self._finders:  # the captured code made the object
             return owner.slots[name]
         key = (id(owner), name)
         if key not in self._values:
-            self._values[key] = self._first[key] = self._read_attribute(self._attribute(owner, name))
+            self._values[key] = self._first[key] = self._read_attribute(self._describe_attribute(owner, name))
         return self._values[key]
 
     def set(self, owner: ScriptObject, name: str, value: object) -> None:
@@ -181,13 +181,13 @@ class World:
         if id(owner) not in self._finders:
             owner.slots[name] = value
             return
-        # The assigning code was only found at the call; the attribute may have been read as a constant before.
+        # This assignment was found only now: an earlier read may have made the attribute a constant.
         if name not in self.assigned:
             raise Unsupported(f"an assignment to '{name}' through an interface")
-        self.written[id(owner), name] = self._attribute(owner, name)
+        self.written[id(owner), name] = self._describe_attribute(owner, name)
         self._values[id(owner), name] = value
 
-    def _attribute(self, owner: ScriptObject, name: str) -> Attribute:
+    def _describe_attribute(self, owner: ScriptObject, name: str) -> Attribute:
         _, is_fixed, read = self._finders[id(owner)]
         return Attribute(owner, name, is_fixed, read)
 
@@ -195,11 +195,11 @@ class World:
         value = attribute.owner.slots[attribute.name]
         is_state = attribute.name in self.assigned or not attribute.is_fixed
         if isinstance(value, ScriptObject) and not isinstance(value, ExtensionObject):
-            return self._admit(value, self._is_fixed(attribute, value), attribute.read)
+            return self._admit_object(value, self._is_fixed(attribute, value), attribute.read)
         if is_state and isinstance(value, Tensor):
-            return self._input(attribute.place, value, attribute.read)
+            return self._add_input(attribute.place, value, attribute.read)
         if is_state and isinstance(value, bool | int | float):
-            return self._symbol(attribute.place, value, attribute.read)
+            return self._make_symbol(attribute.place, value, attribute.read)
         return self._require_same(attribute, value, is_state)
 
     def _is_fixed(self, attribute: Attribute, value: ScriptObject) -> bool:
@@ -241,11 +241,11 @@ class World:
         self.kinds.append((read, shape_of(value)))
         if isinstance(value, dict):
             made: object = {
-                key: self._element((*place, key), item, Item(read, key), is_state) for key, item in value.items()
+                key: self._copy_element((*place, key), item, Item(read, key), is_state) for key, item in value.items()
             }
         else:
             items = [
-                self._element((*place, index), item, Item(read, index), is_state) for index, item in enumerate(value)
+                self._copy_element((*place, index), item, Item(read, index), is_state) for index, item in enumerate(value)
             ]
             made = items if isinstance(value, list) else _tuple_like(value, items)
         if isinstance(made, list | dict):
@@ -253,9 +253,9 @@ class World:
         self._shadows[id(value)] = (value, made)
         return made
 
-    def _element(self, place: tuple, value: object, read: Reader, is_state: bool) -> object:
+    def _copy_element(self, place: tuple, value: object, read: Reader, is_state: bool) -> object:
         if isinstance(value, Tensor) and (is_state or self.changes_containers):
-            return self._input(place, value, read)
+            return self._add_input(place, value, read)
         if isinstance(value, Tensor):
             self.conditions.append((read, value))
             self._note_constant(value, read)
@@ -265,9 +265,9 @@ class World:
         if isinstance(value, ScriptObject):
             if isinstance(value, ExtensionObject):
                 raise Unsupported("a list of packed weights")
-            return self._admit(value, False, read)
+            return self._admit_object(value, False, read)
         if is_state and isinstance(value, bool | int | float):
-            return self._symbol(place, value, read)
+            return self._make_symbol(place, value, read)
         self.conditions.append((read, value))
         return value
 
@@ -287,7 +287,7 @@ class World:
 
     # Inputs and numbers
 
-    def _input(self, place: tuple, value: Tensor, read: Reader) -> Tensor:
+    def _add_input(self, place: tuple, value: Tensor, read: Reader) -> Tensor:
         """Return the fake tensor for a tensor that becomes an input of native code."""
         key = id(value._impl)
         if key in self._constants:
@@ -304,7 +304,7 @@ class World:
         self.inputs[place] = read
         return fake
 
-    def _symbol(self, source: tuple, value: bool | int | float, read: Reader) -> Symbol:
+    def _make_symbol(self, source: tuple, value: bool | int | float, read: Reader) -> Symbol:
         if source not in self._symbols:
             self._symbols[source] = Symbol(value, read, frozenset([source]))
             self.numbers[source] = (read, value)
@@ -312,7 +312,7 @@ class World:
 
     def argument_number(self, index: int, value: bool | int | float) -> Symbol:
         """Return the symbol of a number among the arguments."""
-        return self._symbol(("argument", index), value, Argument(index))
+        return self._make_symbol(("argument", index), value, Argument(index))
 
     def is_constant(self, value: object) -> bool:
         """Return whether a value is a tensor of one element that native code would hold as a constant."""
@@ -325,7 +325,7 @@ class World:
         if not isinstance(value, bool | int | float):
             return value
         read = self._readers.get(id(tensor)) or Held(tensor, ("a constant",))
-        return self._symbol(("constant", id(tensor)), value, Applied(operator, (read,)))
+        return self._make_symbol(("constant", id(tensor)), value, Applied(operator, (read,)))
 
     def is_changing(self, symbol: Symbol) -> bool:
         """Return whether a number is known to differ from call to call."""
@@ -343,7 +343,7 @@ class World:
         """Make a number a 0-dim tensor that is an input."""
         with SuspendModes():
             made = find_packet("aten::scalar_tensor")(symbol.value, dtype=DTYPES[type(symbol.value)])
-        return self._input(("number", len(self.inputs)), made, AsTensor(symbol.read, type(symbol.value)))
+        return self._add_input(("number", len(self.inputs)), made, AsTensor(symbol.read, type(symbol.value)))
 
     def open_integer(self, symbol: Symbol) -> int:
         """Make an int an input of native code, since it is used as a size or index."""
@@ -351,7 +351,7 @@ class World:
         if place in self.sizes.integers:
             return self.sizes.integers[place]
         made = self.sizes.integer(place, symbol.value)
-        if type(made) is int:  # 0 and 1 are never left open
+        if type(made) is int:  # sizes 0 and 1 are always specialized
             return self.fixed(symbol)
         self.inputs[place] = symbol.read
         self._kept.append(symbol)

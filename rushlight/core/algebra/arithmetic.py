@@ -105,7 +105,7 @@ def _from_table(table: dict[Expr, int], addend: int) -> Expr:
     return Sum(tuple(terms), addend)
 
 
-# Recombination of remainders with their quotients
+# Recombine remainders with their quotients
 
 
 def _recombine(table: dict[Expr, int]) -> int:
@@ -203,7 +203,7 @@ def _reduce(expression: Expr, divisor: int) -> tuple[Expr, Expr]:
     if multiples:
         terms = tuple(item for item in terms if item[1] % divisor)
     low = terms_range(terms)[0]
-    # The symbol's known minimum does not enter the shift: `s0 // 2` keeps the same form for every minimum of s0.
+    # Ignore a positive minimum of the symbol: `s0 // 2` then has the same form whatever the minimum of s0 is.
     shift = (addend if low is None else addend + min(low, 0)) // divisor
     if not multiples and not shift:
         return ZERO, expression
@@ -222,7 +222,7 @@ def _divide_rest(rest: Expr, divisor: int) -> Expr:
         return divide_by(split[1], divisor // split[0])
     if type(rest) is Mod and _is_multiple(rest.divisor, divisor):
         return remainder_by(divide_by(rest.dividend, divisor), rest.divisor.value // divisor)
-    inner = _only_quotient(rest)
+    inner = _find_only_quotient(rest)
     if inner is None:
         return FloorDiv(rest, constant(divisor))
     beside = multiply(combine(((rest, 1), (inner, -1))), inner.divisor)
@@ -236,7 +236,7 @@ def _is_multiple(modulus: Expr, divisor: int) -> bool:
     return type(modulus) is Const and modulus.value % divisor == 0
 
 
-def _only_quotient(rest: Expr) -> FloorDiv | None:
+def _find_only_quotient(rest: Expr) -> FloorDiv | None:
     """Return the FloorDiv with coefficient 1 among the terms, if there is exactly one FloorDiv."""
     quotients = [item for item in linear_form(rest)[0] if type(item[0]) is FloorDiv]
     return quotients[0][0] if len(quotients) == 1 and quotients[0][1] == 1 else None

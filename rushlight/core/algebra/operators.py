@@ -22,7 +22,7 @@ def as_expr(value: Expr | int) -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(expression := getattr(value, "expr", None), Expr):
-        return expression  # before `__index__`, which would specialise a symbolic integer
+        return expression  # must be tried before `__index__`, which specializes a symbolic integer
     try:
         return constant(operator.index(value))
     except TypeError:

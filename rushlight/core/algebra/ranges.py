@@ -69,7 +69,7 @@ def _quotient_range(node: FloorDiv) -> Range:
     if type(node.divisor) is Const:
         divisor = node.divisor.value
         return None if low is None else low // divisor, None if high is None else high // divisor
-    # A divisor is positive by contract, so it can only pull the quotient towards zero (or to -1 from below).
+    # Divisors are positive. Dividing moves a value towards zero, and a negative one to -1 at most.
     smallest = max(1, bounds(node.divisor)[0] or 1)
     low = None if low is None else min(0, low // smallest)
     return low, None if high is None else max(0, high // smallest)

@@ -27,18 +27,18 @@ from rushlight.core.algebra.ranges import bounds, is_nonnegative
 def floor_divide(dividend: Expr, divisor: Expr) -> Expr:
     """Return `dividend // divisor`. ZeroDivisionError or ValueError for a divisor known to be zero or negative."""
     if type(divisor) is Const:
-        return divide_by(dividend, _positive(divisor.value, dividend))
+        return divide_by(dividend, _require_positive(divisor.value, dividend))
     return _divide(dividend, divisor)
 
 
 def modulo(dividend: Expr, divisor: Expr) -> Expr:
     """Return `dividend % divisor`. ZeroDivisionError or ValueError for a divisor known to be zero or negative."""
     if type(divisor) is Const:
-        return remainder_by(dividend, _positive(divisor.value, dividend))
+        return remainder_by(dividend, _require_positive(divisor.value, dividend))
     return _remainder(dividend, divisor)
 
 
-def _positive(divisor: int, dividend: Expr) -> int:
+def _require_positive(divisor: int, dividend: Expr) -> int:
     if divisor == 0:
         raise ZeroDivisionError(f"index expression {dividend} divided by zero; the divisor must be a positive size")
     if divisor < 0:
@@ -118,7 +118,7 @@ def _monomial_quotient(term: Expr, divisor: Expr) -> Expr | None:
     return product_of(factors)
 
 
-# Proofs with symbolic extents
+# Prove inequalities with symbolic extents
 
 
 def is_below(expression: Expr, limit: Expr) -> bool:
@@ -127,17 +127,17 @@ def is_below(expression: Expr, limit: Expr) -> bool:
         return True
     if not is_nonnegative(expression):
         return False
-    gap = bounds(combine(((limit, 1), (_largest(expression), -1))))[0]
+    gap = bounds(combine(((limit, 1), (_upper_bound(expression), -1))))[0]
     return gap is not None and gap >= 1
 
 
-def _largest(expression: Expr) -> Expr:
+def _upper_bound(expression: Expr) -> Expr:
     """Return an expression of size symbols that the given one never exceeds (variables without a known end stay)."""
     terms, addend = linear_form(expression)
-    return combine([(_extreme(term, largest=scale > 0), scale) for term, scale in terms], addend)
+    return combine([(_extreme_of_term(term, largest=scale > 0), scale) for term, scale in terms], addend)
 
 
-def _extreme(term: Expr, largest: bool) -> Expr:
+def _extreme_of_term(term: Expr, largest: bool) -> Expr:
     factors = factors_of(term)
     if not all(is_nonnegative(factor) for factor in factors):
         return term

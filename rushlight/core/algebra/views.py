@@ -111,7 +111,7 @@ def _matching_groups(old: tuple[Size, ...], new: tuple[Size, ...]) -> list[_Grou
     groups = []
     old_end, new_end = len(old), len(new)
     for product, old_start in reversed(old_suffixes):
-        # The caller guarantees that symbolic totals are equal, even where their forms differ.
+        # The caller guarantees equal numbers of elements, even if the symbolic products have different forms.
         new_start = cuts.get(product) if old_start else 0
         if new_start is not None:
             groups.append(_group(old, range(old_start, old_end), new, range(new_start, new_end)))

@@ -16,7 +16,7 @@ import numpy as np
 from rushlight.core.blocks import encoding
 from rushlight.core.blocks.fields import bits_of_words, floats, low_and_high, six_bit_pairs
 
-SMALL, LARGE = 32, 256  # elements per block
+SMALL, LARGE = 32, 256  # numbers of elements in a block
 
 
 @dataclass(frozen=True)

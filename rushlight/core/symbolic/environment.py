@@ -141,10 +141,10 @@ class ShapeEnv:
         if known is not None:
             return known
         if relation.kind == NOT_NEGATIVE:
-            if self._not_negative(relation.expression):
+            if self._is_not_negative(relation.expression):
                 return True
-            return False if self._not_negative(-relation.expression - 1) else None
-        if self._never_zero(relation.expression):
+            return False if self._is_not_negative(-relation.expression - 1) else None
+        if self._is_never_zero(relation.expression):
             return relation.kind == DIFFERENT
         return relation.kind == EQUAL if self._has_fact(EQUAL, relation.expression) else None
 
@@ -200,12 +200,12 @@ class ShapeEnv:
             )
         expression, other = relation.expression, -relation.expression
         if relation.kind == NOT_NEGATIVE:
-            if self._not_negative(expression + 2):
+            if self._is_not_negative(expression + 2):
                 return True
-            if self._not_negative(other + 1):
+            if self._is_not_negative(other + 1):
                 return False
-        elif self._not_negative(expression) or self._not_negative(expression + 1) or self._not_negative(other + 1):
-            return relation.kind == DIFFERENT  # sizes are taken to be neither 0 nor 1
+        elif self._is_not_negative(expression) or self._is_not_negative(expression + 1) or self._is_not_negative(other + 1):
+            return relation.kind == DIFFERENT  # unknown sizes are assumed to be neither 0 nor 1
         answer = relation.holds(self._hints)
         held = relation if answer else relation.negated()
         self.learn(held)
@@ -217,12 +217,12 @@ class ShapeEnv:
     def _reduce(self, relation: Relation) -> Relation:
         return (relation.substitute(self.replacements) if self.replacements else relation).reduced()
 
-    def _not_negative(self, expression: Expr) -> bool:
+    def _is_not_negative(self, expression: Expr) -> bool:
         if is_nonnegative(expression):
             return True
-        return any(self._follows(expression, fact) for fact in self._facts)
+        return any(self._follows_from(expression, fact) for fact in self._facts)
 
-    def _follows(self, expression: Expr, fact: Relation) -> bool:
+    def _follows_from(self, expression: Expr, fact: Relation) -> bool:
         """Return whether `expression >= 0` follows from one fact."""
         if fact.kind == DIFFERENT:
             return False
@@ -230,8 +230,8 @@ class ShapeEnv:
             return True
         return fact.kind == EQUAL and is_nonnegative(expression + fact.expression)
 
-    def _never_zero(self, expression: Expr) -> bool:
-        if self._not_negative(expression - 1) or self._not_negative(-expression - 1):
+    def _is_never_zero(self, expression: Expr) -> bool:
+        if self._is_not_negative(expression - 1) or self._is_not_negative(-expression - 1):
             return True
         return self._has_fact(DIFFERENT, expression)
 

@@ -85,7 +85,7 @@ class SymInt:
         self.environment = environment
         self._expression = expression
         self._version = environment.version
-        # The environment is part of the hash: caches keyed by sizes outlive it, and other environments reuse symbol names.
+        # Hash the environment too: caches keyed by sizes outlive it, and another environment may use the same symbol names.
         self._hash = hash((id(environment), expression))
 
     @property
@@ -226,7 +226,7 @@ def _give_plain(name: str, plain: Callable[[Any, Any], Any]) -> None:
 def _give_comparison(name: str, relation: Callable[[Expr, Expr], Relation], plain: Callable[[Any, Any], bool]) -> None:
     def compare(self: SymInt, other: Any) -> Any:
         if type(other) is SymInt and other.environment is not self.environment:
-            return NotImplemented  # never equal: a cache may hold both
+            return NotImplemented  # integers of different environments are never equal
         right = _operand(self.environment, other)
         if right is None:
             return plain(int(self), other) if isinstance(other, float | complex) else NotImplemented

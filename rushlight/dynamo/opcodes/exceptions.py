@@ -83,6 +83,6 @@ def _before_with(tx: Frame, instruction: Instruction) -> None:
 
 @opcode("WITH_EXCEPT_START")
 def _with_except_start(tx: Frame, instruction: Instruction) -> None:
-    # From the top: the exception, the previous one, the offset, __exit__.
+    # The stack from its top: the exception, the previous exception, the instruction offset, `__exit__`.
     error, leave = tx.stack[-1], tx.stack[-4]
     tx.push(leave.call(tx, [tx.wrap_class(error.python_type()), error, ConstantValue(None)], {}))

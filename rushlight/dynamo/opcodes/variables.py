@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @opcode("RESUME", "NOP", "PRECALL", "CACHE", "COPY_FREE_VARS", "RETURN_GENERATOR", "EXTENDED_ARG")
 def _nothing(tx: Frame, instruction: Instruction) -> None:
     if instruction.opname == "RETURN_GENERATOR":
-        tx.push(NULL)  # the POP_TOP that follows takes it
+        tx.push(NULL)  # the POP_TOP that follows removes it
 
 
 @opcode("POP_TOP", "END_FOR")
@@ -126,7 +126,7 @@ def _store_fast(tx: Frame, instruction: Instruction) -> None:
 @opcode("DELETE_FAST")
 def _delete_fast(tx: Frame, instruction: Instruction) -> None:
     name = instruction.argval
-    if has_finalizer(tx.locals.get(name)) and not name.startswith("__"):  # names with __ belong to generated code
+    if has_finalizer(tx.locals.get(name)) and not name.startswith("__"):  # generated code uses names that begin with __
         raise GraphBreak(f"{name} is deleted, whose class defines __del__")
     if type(tx.locals.get(name)) is not PendingValue:
         _local(tx, name)

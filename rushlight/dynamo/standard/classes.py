@@ -54,7 +54,7 @@ def _autocast(
     tx: Following, device_type: Value, dtype: Value = NONE, enabled: Value = TRUE, cache_enabled: Value = NONE
 ) -> Value:
     arguments = tuple(value.constant() for value in (device_type, dtype, enabled, cache_enabled))
-    autocast(*arguments)  # raises and warns like eager
+    autocast(*arguments)  # called only for its errors and warnings
     return RegionValue(autocast, arguments)
 
 
@@ -97,7 +97,7 @@ HANDLERS[tensor], HANDLERS[as_tensor], HANDLERS[asarray] = _constant_tensor, _as
 CONSTRUCTORS[Size] = _size
 CONSTRUCTORS[inference_mode] = _inference_mode
 CONSTRUCTORS[autocast] = _autocast
-# The thread's autocast settings are guarded from the start.
+# Every capture guards the thread's autocast settings, so the answer is a constant.
 HANDLERS[is_autocast_enabled] = lambda tx, *args: fold(is_autocast_enabled, *args)
 HANDLERS[inspect.isgeneratorfunction] = lambda tx, function: ConstantValue(
     isinstance(function, FunctionValue) and bool(function.code.co_flags & inspect.CO_GENERATOR)

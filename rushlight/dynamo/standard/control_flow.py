@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rushlight.fx.node import Node
 
 operators = LazyModule("rushlight.library.control_flow")
-subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # imported late: it follows code, and so imports all kinds of values
+# Lazy, because it imports all kinds of values, and these import the handlers.
+subgraphs = LazyModule("rushlight.dynamo.subgraphs")
 
 
 def _cond(tx: Following, pred: Value, true_fn: Value, false_fn: Value, operands: Value | None = None) -> Value:

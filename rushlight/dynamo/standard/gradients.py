@@ -28,7 +28,8 @@ from rushlight.fx.node import Node
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
-gradients = LazyModule("rushlight.dynamo.gradients")  # imported late: it follows code, and so imports all kinds of values
+# Lazy, because it imports all kinds of values, and these import the handlers.
+gradients = LazyModule("rushlight.dynamo.gradients")
 
 _MAX_OPTIONAL = 3  # the backward is captured once for each subset of them that may be None
 
@@ -85,7 +86,7 @@ def _record(tx: Following, function: type[Function], ctx: Value, args: list[Valu
         raise GraphBreak(f"{function.__name__} saves what is no tensor, or writes to what it does not return: an error")
     materialize = ctx.attribute(tx, "materialize_grads").constant()
     backwards, kept = {}, {}
-    for arriving in _arriving(function, outputs, materialize):
+    for arriving in _gradient_combinations(function, outputs, materialize):
         run, reads = _capture(tx, function, ctx, [*args, *outputs], outputs, arriving)
         backwards[arriving] = run, [kept.setdefault(node, len(kept)) for node in reads]
     saved_nodes = {value.graph_node for value in saved if isinstance(value, TensorValue)}
@@ -105,7 +106,7 @@ def _tensors_marked(tx: Following, ctx: Value, name: str) -> list[Value]:
     return list(map(realized, ctx.attribute(tx, name).items_of(tx)))
 
 
-def _arriving(function: type[Function], outputs: list[Value], materialize: bool) -> list[tuple[bool, ...]]:
+def _gradient_combinations(function: type[Function], outputs: list[Value], materialize: bool) -> list[tuple[bool, ...]]:
     """Return the sets of outputs that may receive gradients: all outputs at once, unless the backward accepts None."""
     tensors = [isinstance(value, TensorValue) for value in outputs]
     if materialize:
@@ -179,13 +180,13 @@ def _register_hook(tx: Following, tensor: Value, hook: Value) -> Value:
     if tensor.is_from_outside or not tensor.fake.requires_grad:
         hint = "call it outside of the compiled part"
         raise GraphBreak("Tensor.register_hook() of a tensor from outside, or of one without a gradient", hint)
-    follow = _one(lambda grad: hook.call(tx, [grad], {}))
+    follow = _return_single(lambda grad: hook.call(tx, [grad], {}))
     run, kept = gradients.capture_backward(tx, f"{hook}, a hook on a tensor,", [tensor.fake], follow, [tensor, hook])
     tx.add_call("call_function", CapturedHook(run), (tensor.graph_node, tuple(kept)), {})
     return HookHandleValue()
 
 
-def _one(follow: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
+def _return_single(follow: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
     return lambda given: [follow(*given)]
 
 

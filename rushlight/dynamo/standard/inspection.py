@@ -40,7 +40,7 @@ def _isinstance(tx: Following, value: Value, kinds: Value) -> Value:
     wanted = kinds.constant()
     kind = value.python_type()
     for one in wanted if isinstance(wanted, tuple) else (wanted,):
-        if isinstance(one, TensorType):  # `FloatTensor` and the like: the dtype decides
+        if isinstance(one, TensorType):  # `torch.FloatTensor` is no class: compare the dtype
             if issubclass(kind, Tensor) and value.attribute(tx, "dtype").constant() is one.dtype:
                 return ConstantValue(True)
             continue
@@ -113,7 +113,7 @@ def _has_later_number(value: Value) -> bool:
     return isinstance(value, TensorValue) and RULES.capture_scalar_outputs
 
 
-def _conversion(kind: type) -> Callable:
+def _conversion_handler(kind: type) -> Callable:
     def convert(tx: Following, *args: Value, **kwargs: Value) -> Value:
         if args and isinstance(args[0], ObjectValue):
             return args[0].method(tx, f"__{kind.__name__}__", [], {})
@@ -127,7 +127,7 @@ def _conversion(kind: type) -> Callable:
 
 
 for _kind in (int, float):
-    HANDLERS[_kind] = _conversion(_kind)
+    HANDLERS[_kind] = _conversion_handler(_kind)
 
 
 @handles(str)
@@ -181,17 +181,17 @@ def _plain_setattr(tx: Following, owner: Value, name: Value, value: Value) -> Va
 
 @handles(vars)
 def _vars(tx: Following, *args: Value) -> Value:
-    return args[0].attribute(tx, "__dict__") if args else _frame(tx)
+    return args[0].attribute(tx, "__dict__") if args else _refuse_frame(tx)
 
 
 @handles(eval, exec, globals, locals, dir, breakpoint, sys._getframe, sys.exc_info, sys._current_frames)
-def _frame(tx: Following, *args: Value, **kwargs: Value) -> Value:
+def _refuse_frame(tx: Following, *args: Value, **kwargs: Value) -> Value:
     kind = FrameNeeded if tx.parent is None else GraphBreak
     raise kind("a call that looks at the frame", "move it out of the compiled function")
 
 
 @handles(print, input, open, compile)
-def _effect(tx: Following, *args: Value, **kwargs: Value) -> Value:
+def _break_for_effect(tx: Following, *args: Value, **kwargs: Value) -> Value:
     raise GraphBreak("a call with an effect on the world", "move it out of the compiled function")
 
 

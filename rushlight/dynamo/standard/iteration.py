@@ -57,12 +57,12 @@ def _enumerate(tx: Following, values: Value, start: Value = ConstantValue(0)) ->
 def _zip(tx: Following, *values: Value, strict: Value = ConstantValue(False)) -> Value:  # noqa: B008
     inner = [_iter(tx, value) for value in values]
     if strict.truth(tx):
-        return IteratorValue(_strictly(zip(*map(tx.drain, inner), strict=True)), zip, runs_code=True)
+        return IteratorValue(_check_lengths(zip(*map(tx.drain, inner), strict=True)), zip, runs_code=True)
     groups = zip(*map(tx.drain, inner), strict=False)
     return WrappedIteratorValue(zip, (SequenceValue(list(group), tuple) for group in groups), inner)
 
 
-def _strictly(groups: Iterator[tuple]) -> Iterator[Value]:
+def _check_lengths(groups: Iterator[tuple]) -> Iterator[Value]:
     try:
         for group in groups:
             yield SequenceValue(list(group), tuple)
@@ -113,7 +113,7 @@ def _all(tx: Following, values: Value) -> Value:
     return ConstantValue(all(value.truth(tx) for value in tx.lazily(values)))
 
 
-def _extreme(symbol: str, name: str) -> Callable:
+def _min_or_max_handler(symbol: str, name: str) -> Callable:
     def extreme(tx: Following, *values: Value, key: Value = NONE, default: Value | None = None) -> Value:
         candidates = values[0].items_of(tx) if len(values) == 1 else list(values)
         if not candidates:
@@ -135,7 +135,7 @@ def _extreme(symbol: str, name: str) -> Callable:
     return extreme
 
 
-HANDLERS[min], HANDLERS[max] = _extreme("<", "min"), _extreme(">", "max")
+HANDLERS[min], HANDLERS[max] = _min_or_max_handler("<", "min"), _min_or_max_handler(">", "max")
 
 
 @handles(itertools.chain)

@@ -37,13 +37,13 @@ def _warn(
         raise GraphBreak("a warning that is no text known at capture")
     text, level = message.constant(), max(stacklevel.constant(), 1)
     frames = _frames(tx)
-    if level > len(frames):  # the stack level lies in the program's callers, known only at run time
+    if level > len(frames):  # the stack level refers to a caller outside the capture, known only at run time
         tx.effects.call_later(warnings.warn, text, kind, level - len(frames) + 1)
         return NONE
     frame = frames[level - 1]
     file, line, _ = frame.user_places()[-1]
     module = frame.module_globals.get("__name__") or "<unknown>"
-    if _action(text, kind, module, line) == "error":
+    if _warning_action(text, kind, module, line) == "error":
         raise GraphBreak("a warning that is an error")
     tx.effects.call_later(warn_at, text, kind, file, line, module, frame.module_globals)
     return NONE
@@ -65,7 +65,7 @@ def _frames(tx: Following) -> list[Following]:
     return found
 
 
-def _action(text: str, kind: type[Warning], module: str, line: int) -> str:
+def _warning_action(text: str, kind: type[Warning], module: str, line: int) -> str:
     """Return the action that the current warning filters give for a warning."""
     for action, message, category, place, number in warnings.filters:
         fits = (message is None or _matches(message, text)) and (place is None or _matches(place, module))
@@ -84,7 +84,7 @@ def _matches(pattern: Any, text: str) -> bool:
 @handles(logging.Logger.isEnabledFor)
 def _is_enabled(tx: Following, logger: Value, level: Value) -> Value:
     asked = operator.methodcaller("isEnabledFor", level.constant())
-    answer = _real(logger).isEnabledFor(level.constant())
+    answer = _real_logger(logger).isEnabledFor(level.constant())
     tx.guards.same_value(Asked(logger.source, tx.guards.name(asked, "is_enabled", is_owned=True)), answer)
     return ConstantValue(answer)
 
@@ -94,7 +94,7 @@ def _log(tx: Following, logger: Value, level: Value, message: Value, values: Val
     given = [value.constant() for value in (level, message, values)]
     if options:
         raise GraphBreak("a log record with options")
-    tx.effects.call_later(log_at, _real(logger), *given, *tx.user_places()[-2])
+    tx.effects.call_later(log_at, _real_logger(logger), *given, *tx.user_places()[-2])
     return NONE
 
 
@@ -103,7 +103,7 @@ def log_at(logger: logging.Logger, level: int, message: object, values: tuple, f
     logger.handle(logger.makeRecord(logger.name, level, file, line, message, values, None, function))
 
 
-def _real(logger: Value) -> logging.Logger:
+def _real_logger(logger: Value) -> logging.Logger:
     if not isinstance(logger, ObjectValue) or logger.real is None or logger.source is None:
         raise GraphBreak("a logger that the program made")
     return logger.real

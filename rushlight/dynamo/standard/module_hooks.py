@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from rushlight.autograd.captured import CapturedBackward
     from rushlight.dynamo.values.base import Following
 
-gradients = LazyModule("rushlight.dynamo.gradients")  # imported late: it follows code, and so imports all kinds of values
+# Lazy, because it imports all kinds of values, and these import the handlers.
+gradients = LazyModule("rushlight.dynamo.gradients")
 
 
 class CrossingValue(Value):

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
 
-def _real(value: Value) -> Any:
+def _real_object(value: Value) -> Any:
     """Return the real function, method, class or object that the program asks about."""
     if isinstance(value, BoundMethodValue):
         receiver = value.owner.constant() if value.owner.is_constant() else getattr(value.owner, "real", None)
-        return _real(value.function).__get__(object() if receiver is None else receiver)
+        return _real_object(value.function).__get__(object() if receiver is None else receiver)
     if isinstance(value, FunctionValue) and value.function is not None:
         return value.function
     if isinstance(value, ObjectValue) and value.real is not None and not value.written:
@@ -36,7 +36,7 @@ def _handler_of(function: Callable) -> Callable:
     def handler(tx: Following, asked: Value, **options: Value) -> Value:
         given = {name: value.constant() for name, value in options.items()}
         try:
-            return tx.wrap_constant(function(_real(asked), **given))
+            return tx.wrap_constant(function(_real_object(asked), **given))
         except (TypeError, ValueError) as error:
             raise raised(error) from None
 

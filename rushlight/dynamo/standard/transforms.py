@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from rushlight.dynamo.subgraphs import Tree
     from rushlight.dynamo.values.base import Following
 
-subgraphs = LazyModule("rushlight.dynamo.subgraphs")  # imported late: it follows code, and so imports all kinds of values
+# Lazy, because it imports all kinds of values, and these import the handlers.
+subgraphs = LazyModule("rushlight.dynamo.subgraphs")
 Call = Callable[["Following", Value, list[Value], dict[str, Value]], Value]
 
 
@@ -73,7 +74,7 @@ def _call_vmap(tx: Following, function: Value, args: list[Value], kwargs: dict[s
     dims = [dim for leaf, dim in zip(leaves, dims, strict=True) if isinstance(leaf, Tensor)]
     chosen = [value for value, dim in zip(tree.tensors, dims, strict=True) if dim is not None]
     with tx.graph.fakes:
-        fakes = [_example(value.fake, dim) for value, dim in zip(tree.tensors, dims, strict=True) if dim is not None]
+        fakes = [_example_of_batch(value.fake, dim) for value, dim in zip(tree.tensors, dims, strict=True) if dim is not None]
 
     def call(inputs: list[Value]) -> Value:
         given = iter(inputs)
@@ -98,7 +99,7 @@ class _Named:
         self.__name__ = getattr(function, "name", str(function)).rpartition(".")[2]
 
 
-def _example(fake: Tensor, dim: int) -> Tensor:
+def _example_of_batch(fake: Tensor, dim: int) -> Tensor:
     """Return a fake of one example of a batch."""
     sizes = list(fake.shape)
     del sizes[dim]
@@ -157,7 +158,7 @@ class _Points:
         return made.items_of(tx)[0] if self.is_single else made
 
 
-def _split(tx: Following, result: Value, has_aux: bool) -> list[Value]:
+def _split_aux(tx: Following, result: Value, has_aux: bool) -> list[Value]:
     if not has_aux:
         return [result]
     items = result.items_of(tx) if isinstance(result, SequenceValue) else []
@@ -166,7 +167,7 @@ def _split(tx: Following, result: Value, has_aux: bool) -> list[Value]:
     return items
 
 
-def _follow(tx: Following, what: str, function: Value, points: _Points, kwargs: dict[str, Value]) -> Any:
+def _follow_function(tx: Following, what: str, function: Value, points: _Points, kwargs: dict[str, Value]) -> Any:
     def call(inputs: list[Value]) -> Value:
         recorded = _set_grad_enabled(tx, True)
         result = function.call(tx, points.arguments(tx, inputs), kwargs)
@@ -185,14 +186,14 @@ def _set_grad_enabled(tx: Following, enabled: bool) -> bool:
 def _grad_and_value(argnums: Any, has_aux: bool, with_value: bool) -> Call:
     def run(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         points = _Points(tx, args, argnums)
-        graph = _follow(tx, "grad", function, points, kwargs)
-        output, *more = _split(tx, graph.result.value, has_aux)
+        graph = _follow_function(tx, "grad", function, points, kwargs)
+        output, *more = _split_aux(tx, graph.result.value, has_aux)
         if output not in graph.result.tensors or output.fake.dim():
             raise GraphBreak(f"grad of {function}, whose output is no tensor of one number")
         target = captured.CapturedTransform("grad", graph.module, captured.gradients)
         found = subgraphs.call_transform(tx, target, points.tensors, graph)
         gradient = points.like(tx, found[: len(points.tensors)])
-        results = _split(tx, graph.result.rebuilt(found[len(points.tensors) :]), has_aux)
+        results = _split_aux(tx, graph.result.rebuilt(found[len(points.tensors) :]), has_aux)
         value = SequenceValue(results, tuple) if has_aux else results[0]
         if with_value:
             return SequenceValue([gradient, value], tuple)
@@ -204,10 +205,10 @@ def _grad_and_value(argnums: Any, has_aux: bool, with_value: bool) -> Call:
 def _vjp(tx: Following, func: Value, *primals: Value, has_aux: Value | None = None) -> Value:
     with_more = subgraphs.constant_or(has_aux, False)
     points = _Points(tx, list(primals), tuple(range(len(primals))))
-    graph = _follow(tx, "vjp", func, points, {})
-    outputs = subgraphs.Tree(_split(tx, graph.result.value, with_more)[0])
+    graph = _follow_function(tx, "vjp", func, points, {})
+    outputs = subgraphs.Tree(_split_aux(tx, graph.result.value, with_more)[0])
     shown = captured.CapturedTransform("vjp", graph.module, lambda function, *inputs: function(*inputs))
-    found = _split(tx, graph.result.rebuilt(subgraphs.call_transform(tx, shown, points.tensors, graph)), with_more)
+    found = _split_aux(tx, graph.result.rebuilt(subgraphs.call_transform(tx, shown, points.tensors, graph)), with_more)
 
     def pull_back(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         cotangents = subgraphs.Tree(SequenceValue(args, tuple)).tensors
@@ -228,8 +229,8 @@ def _jvp(tx: Following, func: Value, primals: Value, tangents: Value, *, has_aux
     directions = subgraphs.Tree(tangents).tensors
     if len(directions) != len(points.tensors):
         raise GraphBreak("jvp whose tangents are not like its primals")
-    graph = _follow(tx, "jvp", func, points, {})
-    output, *more = _split(tx, graph.result.value, with_more)
+    graph = _follow_function(tx, "jvp", func, points, {})
+    output, *more = _split_aux(tx, graph.result.value, with_more)
     outputs = subgraphs.Tree(output)
     count = len(outputs.tensors)
     target = captured.CapturedTransform("jvp", graph.module, captured.jvp_run(len(points.tensors), count))
@@ -242,8 +243,8 @@ def _jvp(tx: Following, func: Value, primals: Value, tangents: Value, *, has_aux
 def _jacobian(argnums: Any, has_aux: bool, chunk_size: int | None) -> Call:
     def run(tx: Following, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
         points = _Points(tx, args, argnums)
-        graph = _follow(tx, "jacrev", function, points, kwargs)
-        output, *more = _split(tx, graph.result.value, has_aux)
+        graph = _follow_function(tx, "jacrev", function, points, kwargs)
+        output, *more = _split_aux(tx, graph.result.value, has_aux)
         outputs, width = subgraphs.Tree(output), len(points.tensors)
         count = len(outputs.tensors)
         target = captured.CapturedTransform("jacrev", graph.module, captured.jacobians(count, chunk_size))

@@ -96,7 +96,7 @@ class ArrayValue(Value):
     def set_item(self, tx: Following, key: Value, value: Value) -> None:
         if not isinstance(value, ArrayValue) and not value.is_constant():
             raise GraphBreak(f"writing {value} into an array")
-        self.tensor.set_item(tx, _plain(key), _plain(value))
+        self.tensor.set_item(tx, _to_tensors(key), _to_tensors(value))
 
     def write(self, writer: Writer) -> str:
         text = f"{writer.expression(self.tensor)}.numpy()"
@@ -166,24 +166,25 @@ def call(tx: Following, function: Callable, args: list[Value], kwargs: dict[str,
     except TypeError as error:
         raise GraphBreak(f"np.{function.__name__} with these arguments: {error}") from None
     try:
-        made = tx.call_in_graph("call_function", function, list(map(_plain, args)), {n: _plain(v) for n, v in kwargs.items()})
+        keywords = {name: _to_tensors(value) for name, value in kwargs.items()}
+        made = tx.call_in_graph("call_function", function, list(map(_to_tensors, args)), keywords)
     except Raised as error:
         raise GraphBreak(f"np.{function.__name__}: {error}", "NumPy itself runs it") from None
-    return _arrays(made)
+    return _wrap_arrays(made)
 
 
-def _arrays(made: Value) -> Value:
+def _wrap_arrays(made: Value) -> Value:
     if isinstance(made, TensorValue):
         return ArrayValue(made)
-    return SequenceValue([_arrays(item) for item in made.items], made.kind)
+    return SequenceValue([_wrap_arrays(item) for item in made.items], made.kind)
 
 
-def _plain(value: Value) -> Value:
+def _to_tensors(value: Value) -> Value:
     """Convert arrays in an argument to tensors, and NumPy's dtypes to this library's."""
     if isinstance(value, ArrayValue):
         return value.tensor
     if isinstance(value, SequenceValue):
-        return SequenceValue([_plain(item) for item in value.items], value.kind)
+        return SequenceValue([_to_tensors(item) for item in value.items], value.kind)
     if isinstance(value, SliceValue):
         return value
     known = getattr(value, "value", None)

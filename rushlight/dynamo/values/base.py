@@ -37,7 +37,7 @@ class Value:
     """
 
     source: Source | None = None
-    is_of_library = False  # state of this library, which programs may only read
+    is_of_library = False  # True for state of this library, which captured programs may only read
 
     def python_type(self) -> type:
         """Return the value's type."""
@@ -138,7 +138,7 @@ class PendingValue(Value):
         """Return the tracked value."""
         if self.made is None:
             self.made = self.make()
-            del self.make  # the closure may refer to this value
+            del self.make  # breaks the reference cycle between the value and its closure
         return self.made
 
 
@@ -185,7 +185,7 @@ COMPARISONS: dict[str, Callable] = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
 
-# Type -> function that tracks a fresh Python value of that type. The modules of the kinds fill it.
+# Type -> function that makes the tracked value of a new Python object. The modules beside this one register theirs.
 MAKERS: dict[type, Callable[[Any], Value]] = {}
 
 

@@ -63,7 +63,7 @@ class BuiltinValue(FixedValue):
             try:
                 return handler(tx, *args, **kwargs)
             except TypeError as error:
-                if error.__traceback__.tb_next is None:  # raised by the call itself: the handler does not take these arguments
+                if error.__traceback__.tb_next is None:  # the handler was not even entered: it does not take these arguments
                     raise GraphBreak(f"{self}() with these arguments") from None
                 raise
         special = SPECIAL.get(self.value)

@@ -139,13 +139,13 @@ class SuperValue(Value):
             raise raised(TypeError("super(type, obj): obj must be an instance or subtype of type"))
         for base in order[order.index(self.after) + 1 :]:
             if name in base.__dict__:
-                return self._bound(tx, base, name, base.__dict__[name])
+                return self._bind_method(tx, base, name, base.__dict__[name])
         raise raised(AttributeError(f"'super' object has no attribute '{name}'"))
 
     def _is_of_class(self) -> bool:
         return isinstance(self.owner, ClassValue) and self.after not in self.owner.python_type().__mro__
 
-    def _bound(self, tx: Following, base: type, name: str, found: Any) -> Value:
+    def _bind_method(self, tx: Following, base: type, name: str, found: Any) -> Value:
         if found is Module.__getattr__ and isinstance(self.owner, ModuleValue):
             return PlainMethodValue(self.owner, base, name)
         member = tx.class_member(base, name, found)

@@ -23,7 +23,7 @@ def set_grad_enabled(enabled: bool) -> None:
     state.grad_enabled = enabled
 
 
-set_grad_enabled._is_impure = True  # dead code elimination must keep it
+set_grad_enabled._is_impure = True  # keeps dead code elimination from removing the call
 
 
 def entered(manager: no_grad, previous: bool) -> no_grad:
@@ -45,9 +45,9 @@ class ThreadStateValue(Value):
         if name == "autocast":
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
         if name == "default_device":
-            return NONE  # captures only run with the CPU as default device
+            return NONE  # every capture guards that the CPU is the default device
         if name == "exporting":
-            return ConstantValue(state.exporting)  # captures for export are never reused by calls
+            return ConstantValue(state.exporting)  # calls never reuse captures made for export
         if name in ("grad_enabled", "inference"):
             tx.session.asked_grad_mode = True
             return ConstantValue(getattr(state, name))
@@ -93,7 +93,7 @@ class GradModeValue(ModeValue):
         self.previous: list[bool] = []
 
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        if self.kind is grad_switch:  # as a decorator it must not switch, but it already did
+        if self.kind is grad_switch:  # making the object has switched the mode already; a decorator must not
             tx.set_grad_mode(self.previous[-1])
         return super().call(tx, args, kwargs)
 

@@ -132,7 +132,8 @@ class FunctionValue(Value):
             if name == "__annotations__":
                 return DictValue({}, dict)
             if name == "__type_params__" and PYTHON >= (3, 12):
-                return SequenceValue([], tuple)  # never a generic function: defining one breaks the graph
+                # Functions with type parameters are never followed: defining one breaks the graph.
+                return SequenceValue([], tuple)
             if name in ("__closure__", "__globals__"):
                 raise GraphBreak(f"attribute {name!r} of {self}")
             if name in ("__doc__", "__module__"):

@@ -208,7 +208,7 @@ def _real_contents(tx: Following, value: Any, base: type, place: Source) -> Valu
 
 def _real_dict(tx: Following, value: Any, base: type, place: Source) -> DictValue | None:
     keys = list(base.__iter__(value))
-    # The guard of its keys would run __iter__.
+    # A guard of the keys would run the user's `__iter__`.
     is_asked = base is collections.OrderedDict and is_written_in_python(type(value), "__iter__")
     if is_asked or not all(map(tx.session.is_key, keys)):
         return None

@@ -101,7 +101,7 @@ def later(tx: Following, function: Callable, values: list[Value]) -> Value | Non
     symbolic."""
     if not any(map(is_later, values)) or not all(is_later(value) or _is_number(value) for value in values):
         return None
-    hints = [_hint(value) for value in values]
+    hints = [_hint_of(value) for value in values]
     try:
         hint = function(*hints)
     except (ArithmeticError, ValueError, TypeError) as error:
@@ -117,7 +117,7 @@ def _is_number(value: Value) -> bool:
     return value.is_constant() and value.python_type() in (int, float, bool)
 
 
-def _hint(value: Value) -> Any:
+def _hint_of(value: Value) -> Any:
     if isinstance(value, LaterNumberValue):
         return value.hint
     return value.number.hint if isinstance(value, SymbolicValue) else value.constant()

@@ -35,8 +35,8 @@ class DictValue(Value):
         self.default_factory = default_factory
         self.assume = assume
         self.stored: dict[Any, None] = {}  # keys that were written, in order
-        self.is_rebuilt = False  # items were removed or reordered
-        self.is_part = False  # the built-in part of an object of a user's class
+        self.is_rebuilt = False  # True after an item was removed or reordered
+        self.is_part = False  # True for the built-in part of an instance of a user's subclass
 
     @property
     def items(self) -> dict[Any, Value]:
@@ -144,7 +144,7 @@ class DictValue(Value):
         return {key: value.node(tx) for key, value in self.items.items()}
 
     def write(self, writer: Writer) -> str:
-        text = self._literal(writer)
+        text = self._write_literal(writer)
         if self.kind is dict:
             return text
         name = writer.name_of(self.kind, self.kind.__name__)
@@ -152,7 +152,7 @@ class DictValue(Value):
             return f"{name}({writer.expression(self.default_factory)}, {text})"
         return f"{name}({text})"
 
-    def _literal(self, writer: Writer) -> str:
+    def _write_literal(self, writer: Writer) -> str:
         return "{" + ", ".join(f"{writer.key(key)}: {writer.expression(value)}" for key, value in self.keyed().items()) + "}"
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
@@ -165,7 +165,7 @@ class DictValue(Value):
             return lines + [f"{kind}.__setitem__({target}, {writer.key(key)}, {text})" for key, text in stored.items()]
         if not self.is_rebuilt:
             return [f"{target}[{writer.key(key)}] = {writer.expression(self.held[key])}" for key in self.stored]
-        made = writer.keep(self._literal(writer))
+        made = writer.keep(self._write_literal(writer))
         return [f"{target}.clear()", f"{target}.update({made})"]
 
 

@@ -47,7 +47,7 @@ class ModuleValue(ObjectValue):
         if name in self.written:
             return self.written[name]
         if name in GROUPS and self.real is not None and name in self.real.__dict__:
-            return self._group(tx, name)
+            return self._group_of_members(tx, name)
         return super().own_attribute(tx, name)
 
     def attribute(self, tx: Following, name: str) -> Value:
@@ -72,9 +72,9 @@ class ModuleValue(ObjectValue):
         """Return the group that may contain a member of that name. None if the real dict lacks it and the program cannot have
         changed the dict."""
         real = self.real.__dict__.get(group, ())
-        return self._group(tx, group) if name in real or tx.session.known(real) is not None else None
+        return self._group_of_members(tx, group) if name in real or tx.session.known(real) is not None else None
 
-    def _group(self, tx: Following, name: str) -> Value | None:
+    def _group_of_members(self, tx: Following, name: str) -> Value | None:
         real = self.real.__dict__.get(name)
         if type(real) is not dict:
             return None
@@ -137,7 +137,7 @@ class MembersValue(DictValue):
     def __init__(self, tx: Following, owner: ModuleValue, group: str, real: dict[str, Any]) -> None:
         source = Attribute(owner.source, group)
         keys = list(real)
-        own = Item(OwnDict(owner.source), group)  # a faster source for the dict
+        own = Item(OwnDict(owner.source), group)  # the instance's own `__dict__`: a faster source
         items = {name: _pending_member(tx, owner, own, value, Item(source, name)) for name, value in real.items()}
         super().__init__(items, dict, source, None, lambda: tx.guards.same_items(source, keys, "keys", dict))
         self.owner = owner

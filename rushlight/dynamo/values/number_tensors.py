@@ -31,7 +31,7 @@ _COMPARISONS = frozenset("lt le gt ge eq ne less less_equal greater greater_equa
 _BOUNDED = frozenset("clamp clip clamp_ clip_ clamp_min clamp_max".split())
 _SELECTIONS = frozenset("where masked_fill masked_fill_ lerp lerp_".split())
 _TAKES_TENSORS = _ARITHMETIC | _IN_PLACE | _COMPARISONS | _BOUNDED | _SELECTIONS
-_FILLS = {"full": 1, "full_like": 1, "new_full": 2}  # name -> position of the number
+_FILL_POSITIONS = {"full": 1, "full_like": 1, "new_full": 2}  # function -> position of its fill value
 _SUMS = frozenset("add sub add_ sub_".split())
 _OPERANDS = frozenset("other exponent min max value".split())  # keyword names of number arguments
 _HALVES, _EXACT = (float16, bfloat16), (float32, float64)
@@ -40,8 +40,8 @@ _HALVES, _EXACT = (float16, bfloat16), (float32, float64)
 def call_with_tensors(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
     """Return the call with tensors instead of numbers; None if it has no such numbers, or if that would change results."""
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if name in _FILLS:
-        return _call_fill(tx, op, target, args, kwargs, _FILLS[name])
+    if name in _FILL_POSITIONS:
+        return _call_fill(tx, op, target, args, kwargs, _FILL_POSITIONS[name])
     values = [*args, *kwargs.values()]
     if any(type(value) in _OPEN for value in values) or _makes_a_float(name, args):
         return _with_numbers_as_tensors(tx, name, op, target, args, kwargs)
@@ -75,7 +75,7 @@ def _call_fill(
         return None
     chosen = kwargs["dtype"].constant() if "dtype" in kwargs else None
     own = args[0].fake.dtype if args and isinstance(args[0], TensorValue) else None
-    kind = chosen or own or (_of_number(fill.fake.dtype) if is_tensor else get_default_dtype())
+    kind = chosen or own or (_dtype_of_number(fill.fake.dtype) if is_tensor else get_default_dtype())
     if (fill.fake.dtype.is_complex and not kind.is_complex) if is_tensor else not kind.is_floating_point:
         return None
     blank = ConstantValue(0)
@@ -85,7 +85,7 @@ def _call_fill(
     return tx.call_in_graph("call_method", "fill_", [made, _as_tensor(tx, fill, kind, False)], {})
 
 
-def _of_number(kind: dtype) -> dtype:
+def _dtype_of_number(kind: dtype) -> dtype:
     """Return the dtype that `full` chooses for a number that `item()` returns for a tensor of dtype `kind`."""
     if kind.is_complex:
         return get_default_dtype().to_complex()
@@ -102,10 +102,10 @@ def _with_numbers_as_tensors(
         return None
     kind = kinds.pop()
     if kind in _HALVES and name in _ARITHMETIC and isinstance(args[0], TensorValue):
-        return _in_float32(tx, op, target, args, kwargs, kind)
+        return _compute_in_float32(tx, op, target, args, kwargs, kind)
     number_kind = kind if kind.is_floating_point else kind.to_real() if kind.is_complex else get_default_dtype()
     if number_kind is not kind and name not in _ARITHMETIC | _COMPARISONS:
-        return None  # storing would round differently
+        return None  # storing the number in the tensor would round it differently
     as_tensors = name in _BOUNDED  # their bounds must be both numbers or both tensors
     given = [_as_tensor(tx, value, number_kind, as_tensors) for value in args]
     named = {key: _as_tensor(tx, value, number_kind, as_tensors) for key, value in kwargs.items()}
@@ -129,7 +129,7 @@ def _call_scaled(tx: Following, op: str, target: Any, args: list[Value], alpha: 
     return tx.call_in_graph(op, target, [args[0], multiple], {})
 
 
-def _in_float32(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
+def _compute_in_float32(tx: Following, op: str, target: Any, args: list[Value], kwargs: dict[str, Value], kind: dtype) -> Value:
     """Return a half-precision tensor with a number on its right: eager computes in float32 and does not round the number
     first.
     """
@@ -149,10 +149,10 @@ def _as_tensor(tx: Following, value: Value, kind: dtype, constants_too: bool) ->
 
 def number_tensor(tx: Following, number: OpenFloat, kind: dtype) -> Value:
     """Return an open number as a graph input."""
-    return _input(tx, number.hint, number.text, number.symbols, kind)
+    return _add_number_input(tx, number.hint, number.text, number.symbols, kind)
 
 
-def _input(tx: Following, hint: Any, text: str, symbols: frozenset, kind: dtype) -> Value:
+def _add_number_input(tx: Following, hint: Any, text: str, symbols: frozenset, kind: dtype) -> Value:
     make = tx.guards.name(tensor, "tensor")
     source = NumberTensor(text, f"{make}({text}, dtype={tx.guards.name(kind, kind.name)})", symbols)
     return tx.session.number_tensor(hint, kind, source)
@@ -167,7 +167,7 @@ def tensor_of_numbers(tx: Following, data: Value, kind: dtype | None) -> Value |
         return None
     hint, text, leaves = found
     symbols = frozenset().union(*[number.symbols for number in leaves])
-    return _input(tx, hint, text, symbols, kind or tensor(hint).dtype)
+    return _add_number_input(tx, hint, text, symbols, kind or tensor(hint).dtype)
 
 
 def _write_numbers(data: Value) -> tuple[Any, str, list[OpenFloat]] | None:

@@ -34,7 +34,7 @@ class ObjectValue(Value):
         self.real = real
         self.source = source
         self.written: dict[str, Value | None] = {}
-        self.moved: set[str] = set()  # attributes that were deleted and set again, and so come last
+        self.moved: set[str] = set()  # attributes that were deleted and set again: they come last in `__dict__`
 
     def python_type(self) -> type:
         return self.kind
@@ -279,10 +279,10 @@ class ObjectValue(Value):
         if look_up(self.kind, "__iter__") not in (MISSING, None):
             return self.method(tx, "__iter__", [], {})
         if look_up(self.kind, "__getitem__") is not MISSING and look_up(self.kind, "__iter__") is MISSING:
-            return IteratorValue(self._by_index(tx, itertools.count()), runs_code=True)
+            return IteratorValue(self._iterate_by_index(tx, itertools.count()), runs_code=True)
         raise raised(TypeError(f"'{self.kind.__name__}' object is not iterable"))
 
-    def _by_index(self, tx: Following, indices: Iterable[int]) -> Iterator[Value]:
+    def _iterate_by_index(self, tx: Following, indices: Iterable[int]) -> Iterator[Value]:
         for index in indices:
             try:
                 yield self.item(tx, ConstantValue(index))
@@ -298,7 +298,7 @@ class ObjectValue(Value):
         if look_up(self.kind, "__len__") is MISSING or look_up(self.kind, "__getitem__") is MISSING:
             raise raised(TypeError(f"'{self.kind.__name__}' object is not reversible"))
         count = self.length(tx).constant()
-        return IteratorValue(self._by_index(tx, range(count - 1, -1, -1)), reversed, runs_code=True)
+        return IteratorValue(self._iterate_by_index(tx, range(count - 1, -1, -1)), reversed, runs_code=True)
 
     def items_of(self, tx: Following) -> list[Value]:
         return list(tx.drain(self.iterator(tx)))

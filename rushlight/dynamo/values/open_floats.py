@@ -23,7 +23,7 @@ from rushlight.dynamo.values.symbolic import SymbolicValue
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
-_MAX_EXPONENT = 8  # size ** 8 stays in the range of floats
+_MAX_EXPONENT = 8  # a size to the power of 8 fits in a float
 _SYMBOL = re.compile(r"\b__(s\d+)\b")
 _ROUND = {
     "__int__": "int({0})", "__trunc__": "int({0})", "__floor__": "int({0} // 1)", "__ceil__": "-int(-{0} // 1)",
@@ -66,7 +66,7 @@ def _sign_of(number: float) -> int:
     return (number > 0) - (number < 0)
 
 
-def _of_symbol(number: SymInt) -> OpenFloat:
+def _float_of_symbol(number: SymInt) -> OpenFloat:
     expression = number.expr
     symbols = frozenset(expression.free_variables())
     text = f"({expression.substitute({symbol: Var(f'__{symbol.name}') for symbol in symbols})})"
@@ -80,16 +80,16 @@ def open_float(value: Value) -> OpenFloat | None:
     if type(value) is OpenFloatValue:
         return value.number
     if type(value) is SymbolicValue:
-        return _of_symbol(value.number)
+        return _float_of_symbol(value.number)
     if type(value) is OpenQuotientValue:
         numbers = value.numerator, value.denominator
-        parts = [_of_symbol(number) if type(number) is SymInt else _of_number(number) for number in numbers]
+        parts = [_float_of_symbol(number) if type(number) is SymInt else _float_of_number(number) for number in numbers]
         return _combine_floats(operator.truediv, "{} / {}", parts, parts[0].sign)
     known = value.constant() if type(value) is ConstantValue else None
-    return _of_number(known) if _is_written(known) else None
+    return _float_of_number(known) if _is_written(known) else None
 
 
-def _of_number(number: float) -> OpenFloat:
+def _float_of_number(number: float) -> OpenFloat:
     return OpenFloat(number, f"({number!r})" if number < 0 else repr(number), lambda: None, _sign_of(number))
 
 
@@ -295,7 +295,7 @@ class OpenFloatValue(ConstantValue):
 
     def write(self, writer: Writer) -> str:
         writer.symbols.update(self.number.symbols)
-        return writer.keep(self.number.text)  # evaluate it before its inputs are written to
+        return writer.keep(self.number.text)  # generated code evaluates the number before the graph writes to its inputs
 
     def __str__(self) -> str:
         return self.number.text

@@ -88,7 +88,7 @@ def fraction(value: Value) -> tuple[Integer, Integer] | None:
     if type(value) is SymbolicValue:
         return value.number, 1
     if type(value) is OpenQuotientValue:
-        return _exact(value.numerator, value.denominator)
+        return _exact_quotient(value.numerator, value.denominator)
     known = value.constant() if type(value) is ConstantValue else None
     if type(known) is int:
         return known, 1
@@ -97,7 +97,7 @@ def fraction(value: Value) -> tuple[Integer, Integer] | None:
     return short_fraction(known)
 
 
-def _exact(numerator: Integer, denominator: Integer) -> tuple[Integer, Integer] | None:
+def _exact_quotient(numerator: Integer, denominator: Integer) -> tuple[Integer, Integer] | None:
     """Return a quotient that a float represents exactly: the denominator is a power of two or divides the numerator."""
     if type(denominator) is int and denominator & (denominator - 1) == 0:
         return numerator, denominator

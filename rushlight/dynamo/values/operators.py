@@ -111,7 +111,7 @@ def by_methods(tx: Following, function: Callable, in_place: bool, left: Value, r
     attempts = [(left, f"__i{base}__", right)] if in_place else []
     plain = [(left, f"__{base}__", right), (right, f"__r{base}__", left)]
     if isinstance(right, ObjectValue) and issubclass(right.kind, left.python_type()) and right.kind is not left.python_type():
-        plain.reverse()  # Python asks a subclass first
+        plain.reverse()  # Python tries the reflected method of a subclass first
     attempts += plain
     for owner, method, other in attempts:
         if isinstance(owner, ObjectValue) and hasattr(owner.kind, method):

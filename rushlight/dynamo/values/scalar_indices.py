@@ -39,9 +39,9 @@ def by_scalars(tx: Following, owner: Value, key: Value) -> tuple[Value, Value | 
             chosen += [NONE] * (dim - len(chosen)) + [part]
         else:
             rest.append(part)
-        dim += width if _is(part, ...) else _takes_dimension(part)
+        dim += width if _is_constant(part, ...) else _takes_dimension(part)
     found = tx.call_in_graph("call_function", _INDEX, [owner, SequenceValue(chosen, list)], {})
-    return found, SequenceValue(rest, tuple) if any(not _is(part, ...) for part in rest) else None
+    return found, SequenceValue(rest, tuple) if any(not _is_constant(part, ...) for part in rest) else None
 
 
 def _is_mask_or_many(part: Value) -> bool:
@@ -52,8 +52,8 @@ def _is_mask_or_many(part: Value) -> bool:
 
 
 def _takes_dimension(part: Value) -> int:
-    return 0 if _is(part, None) or _is(part, ...) else 1
+    return 0 if _is_constant(part, None) or _is_constant(part, ...) else 1
 
 
-def _is(part: Value, constant: object) -> bool:
+def _is_constant(part: Value, constant: object) -> bool:
     return part.is_constant() and part.constant() is constant

@@ -36,7 +36,7 @@ class SequenceValue(Value):
         self.source = source
         self.assume = assume
         self.limit: int | None = None  # maxlen of a deque
-        self.is_part = False  # the built-in part of an object of a user's class
+        self.is_part = False  # True for the built-in part of an instance of a user's subclass
 
     @property
     def items(self) -> list[Value]:
@@ -218,10 +218,10 @@ def _find(self: SequenceValue, tx: Following, wanted: Value) -> Iterator[int]:
 def _append(self: SequenceValue, tx: Following, value: Value) -> Value:
     tx.effects.mutates(self)
     self.items.append(value)
-    return _within_limit(self)
+    return _drop_beyond_limit(self)
 
 
-def _within_limit(self: SequenceValue, at_end: bool = False) -> Value:
+def _drop_beyond_limit(self: SequenceValue, at_end: bool = False) -> Value:
     """Drop items beyond a deque's maxlen, at its start or at its end."""
     if self.limit is not None and len(self.held) > self.limit:
         self.held[:] = self.held[: self.limit] if at_end else self.held[len(self.held) - self.limit :]
@@ -231,21 +231,21 @@ def _within_limit(self: SequenceValue, at_end: bool = False) -> Value:
 def _appendleft(self: SequenceValue, tx: Following, value: Value) -> Value:
     tx.effects.mutates(self)
     self.items.insert(0, value)
-    return _within_limit(self, at_end=True)
+    return _drop_beyond_limit(self, at_end=True)
 
 
 def _extend(self: SequenceValue, tx: Following, values: Value) -> Value:
     added = values.items_of(tx)
     tx.effects.mutates(self)
     self.items.extend(added)
-    return _within_limit(self)
+    return _drop_beyond_limit(self)
 
 
 def _extendleft(self: SequenceValue, tx: Following, values: Value) -> Value:
     added = values.items_of(tx)
     tx.effects.mutates(self)
     self.items[:0] = added[::-1]
-    return _within_limit(self, at_end=True)
+    return _drop_beyond_limit(self, at_end=True)
 
 
 def _rotate(self: SequenceValue, tx: Following, steps: Value = ConstantValue(1)) -> Value:  # noqa: B008

@@ -31,7 +31,7 @@ class SetValue(Value):
         self.kind = kind
         self.source = source
         self.changes: list[tuple[str, list]] = []
-        self.is_part = False  # the built-in part of an object of a user's class
+        self.is_part = False  # True for the built-in part of an instance of a user's subclass
         self._is_real = isinstance(items, set | frozenset)
 
     @property

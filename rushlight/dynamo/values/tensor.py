@@ -53,7 +53,7 @@ _ACTS_ON_OBJECT = frozenset({
 })  # fmt: skip
 _READS_LAYOUT = frozenset({"stride", "storage_offset", "is_contiguous"})
 _VIEWS_IN_PLACE = frozenset({"as_strided_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_"})
-# Functions of the library that do more than compute with tensors.
+# Functions of the library with side effects, which must not become graph nodes.
 _NOT_IN_GRAPH = frozenset({
     "manual_seed", "seed", "save", "load", "compile", "set_default_dtype", "set_default_device", "set_num_threads",
     "from_numpy", "set_printoptions", "get_rng_state", "set_rng_state", "fork_rng", "initial_seed", "set_grad_enabled",
@@ -284,7 +284,7 @@ class TensorMethodValue(FixedValue):
 _METHODS = {id(value): name for name, value in vars(Tensor).items() if isinstance(value, FunctionType | BinaryMethod)}
 _OPERATORS = (OpOverload, OpOverloadPacket)
 _FUNCTIONS = (FunctionType, BuiltinFunctionType)
-# Modules whose functions are named like their operators, with the prefix: `linalg_norm`.
+# Module -> prefix of its functions' operator names: `torch.linalg.norm` is the operator `linalg_norm`.
 _PACKAGES = {"rushlight.linalg": "linalg", "rushlight.fft": "fft", "rushlight.special": "special"}
 
 

@@ -73,7 +73,7 @@ class BoundBuiltin(SugaredValue):
             and isinstance(self.value.type, ListType)
             and isinstance(self.value.type.element, ClassType)
         ):
-            pass  # the operator itself sorts by the class's __lt__
+            pass  # aten::sort calls the class's __lt__ itself
         return emitter.emit_operator(self.name, where, args, keywords, NamedValue(where, self.value, "self"))
 
 

@@ -37,7 +37,7 @@ _TOLIST_KINDS = (INT, FLOAT, COMPLEX, BOOL)
 _FAMILIES = {"list": ListType, "tuple": TupleType, "dict": DictType}
 
 
-def _unknown(name: str) -> str:
+def _unknown_operator_message(name: str) -> str:
     """Return the error message for an unknown operator; those of other projects can be registered."""
     namespace = name.partition("::")[0]
     said = f"Unknown builtin op: {name}.\nCould not find any similar ops to {name}"
@@ -50,7 +50,7 @@ def _unknown(name: str) -> str:
     )
 
 
-def _no_signature_fits(reasons: Sequence[str], count: int) -> str:
+def _no_signature_message(reasons: Sequence[str], count: int) -> str:
     """Return the error message for a call that none of `count` signatures accepts."""
     head = "Arguments for call are not valid.\nThe following variants are available:\n\n" if count > 1 else ""
     return head + "\n\n".join(dict.fromkeys(reasons))
@@ -123,7 +123,7 @@ class CallEmitter:
         if overload is not None:
             operators = [each for each in operators if each.schema.overload == overload]
         if not operators:
-            raise ErrorReport(where, _unknown(name))
+            raise ErrorReport(where, _unknown_operator_message(name))
         with self.graph.source(where):
             if self_value is None:
                 swapped = emit_number_first(self, name, where, args, keywords)
@@ -166,7 +166,7 @@ class CallEmitter:
                 return SimpleValue(
                     self.insert("prim::CallFunction", [callee, *match.inputs], function.schema.return_type, where)
                 )
-        raise ErrorReport(where, _no_signature_fits(reasons[len(functions) :], len(functions)))
+        raise ErrorReport(where, _no_signature_message(reasons[len(functions) :], len(functions)))
 
     def emit_method_call(
         self, schema: FunctionSchema, name: str, target: Value, where: SourceRange, args: Sequence[NamedValue],
@@ -193,7 +193,7 @@ class CallEmitter:
                 node = self.graph.insert("prim::CallMethod", match.inputs).set("name", name)
                 node.source_range = where
                 return SimpleValue(node.output.set_type(schema.return_type))
-        raise ErrorReport(where, _no_signature_fits(reasons[len(signatures) :], len(signatures)))
+        raise ErrorReport(where, _no_signature_message(reasons[len(signatures) :], len(signatures)))
 
     def emit_tolist(self, where: SourceRange, value: Value, hint: Type | None = None) -> SugaredValue:
         """Emit `tensor.tolist()`, which needs an annotated type."""
@@ -213,15 +213,15 @@ class CallEmitter:
 
     # Functions with compiler rules
 
-    def _print(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_print(self, tree: Apply, hint: Type | None) -> SugaredValue:
         values = [each.value for each in self.emit_arguments(tree.inputs)]
         self.graph.insert("prim::Print", values, 0).source_range = tree.range
         return SimpleValue(self.constant(None, tree.range))
 
-    def _isinstance(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_isinstance(self, tree: Apply, hint: Type | None) -> SugaredValue:
         return SimpleValue(self.condition_value(tree))
 
-    def _getattr(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_getattr(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if len(tree.inputs) not in (2, 3) or not isinstance(tree.inputs[1], StringLiteral):
             raise ErrorReport(tree.range, "getattr's second argument must be a string literal")
         target = self.emit_sugared(tree.inputs[0])
@@ -230,7 +230,7 @@ class CallEmitter:
             return self.emit_sugared(tree.inputs[2])
         return target.attribute(tree.range, self, name)
 
-    def _range(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_range(self, tree: Apply, hint: Type | None) -> SugaredValue:
         values = [self._int_of(index, each) for index, each in enumerate(self.emit_arguments(tree.inputs))]
         if not 1 <= len(values) <= 3 or tree.attributes:
             raise ErrorReport(tree.range, f"range expected 1 to 3 arguments, got {len(values)}")
@@ -250,7 +250,7 @@ class CallEmitter:
     def _sugared_arguments(self, tree: Apply) -> list[SugaredValue]:
         return [self.iterable(self.emit_sugared(each), each.range) for each in tree.inputs]
 
-    def _zip(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_zip(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if not tree.inputs:
             raise ErrorReport(tree.range, "zip expected at least 1 arguments, got 0")
         parts: list[SugaredValue] = []
@@ -260,7 +260,7 @@ class CallEmitter:
             parts.append(part if elements is None else TupleOfSugared(elements))
         return ZipValue(parts)
 
-    def _enumerate(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_enumerate(self, tree: Apply, hint: Type | None) -> SugaredValue:
         start = [self.emit_expression(each.value) for each in tree.attributes if each.ident.name == "start"]
         start += [self.emit_expression(each) for each in tree.inputs[1:2]]
         if not 1 <= len(tree.inputs) <= 2 or len(start) != len(tree.inputs) - 1 + len(tree.attributes):
@@ -270,7 +270,7 @@ class CallEmitter:
     def _emit_reversed(self, tree: Apply, hint: Type | None) -> SugaredValue:
         return ReversedValue(self._sugared_arguments(tree)[0])
 
-    def _len(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_len(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if len(tree.inputs) != 1 or tree.attributes:
             raise ErrorReport(tree.range, "len expects exactly one argument")
         target = self.emit_sugared(tree.inputs[0])
@@ -279,9 +279,9 @@ class CallEmitter:
             return self.simple.attribute(tree.range, value, "__len__").call(tree.range, self, [], [])
         return SimpleValue(target.length(tree.range, self))
 
-    def _list(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_list(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if not tree.inputs:
-            kind = hint if isinstance(hint, ListType) else ListType(_tensor())
+            kind = hint if isinstance(hint, ListType) else ListType(_emit_tensor())
             return SimpleValue(self.insert("prim::ListConstruct", [], kind, tree.range))
         part = self._sugared_arguments(tree)[0]
         value = part.simple_value()
@@ -296,7 +296,7 @@ class CallEmitter:
         elements = part.static_elements(where, self)
         if elements is not None:
             values = [each.as_value(where, self) for each in elements]
-            kind = hint if isinstance(hint, ListType) else ListType(unshaped(values[0].type) if values else _tensor())
+            kind = hint if isinstance(hint, ListType) else ListType(unshaped(values[0].type) if values else _emit_tensor())
             return self.insert("prim::ListConstruct", values, kind, where)
         listed = self.graph.insert("prim::ListConstruct")
         loop = self.graph.insert("prim::Loop", [part.length(where, self)], 0)
@@ -307,15 +307,15 @@ class CallEmitter:
             self.insert("aten::append", [listed.output, item], listed.output.type, where)
         return listed.output
 
-    def _tuple(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_tuple(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if not tree.inputs:
             return TupleOfSugared([])
         part = self.emit_sugared(tree.inputs[0])
         return TupleOfSugared(part.static_elements(tree.range, self) or part.as_tuple(tree.range, self))
 
-    def _dict(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_dict(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if tree.attributes and tree.inputs:
-            return SimpleValue(self._dict_with(tree, hint))
+            return SimpleValue(self._emit_dict_with(tree, hint))
         if tree.attributes:
             pairs = [
                 self.make_tuple([self.constant(each.ident.name, each.range), self.emit_expression(each.value)], each.range)
@@ -324,7 +324,7 @@ class CallEmitter:
             listed = self.insert("prim::ListConstruct", pairs, ListType(unshaped(pairs[0].type)), tree.range)
             return SimpleValue(self.collect_pairs(SimpleValue(listed), tree.range, hint))
         if not tree.inputs:
-            kind = hint if isinstance(hint, DictType) else DictType(STRING, _tensor())
+            kind = hint if isinstance(hint, DictType) else DictType(STRING, _emit_tensor())
             return SimpleValue(self.insert("prim::DictConstruct", [], kind, tree.range))
         part = self.emit_sugared(tree.inputs[0])
         value = part.simple_value()
@@ -332,11 +332,11 @@ class CallEmitter:
             return self.call_operator("aten::dict", tree.range, [value])
         return SimpleValue(self.collect_pairs(part, tree.range, hint))
 
-    def _dict_with(self, tree: Apply, hint: Type | None) -> Value:
+    def _emit_dict_with(self, tree: Apply, hint: Type | None) -> Value:
         """Emit `dict(first, key=value)`: a dict of the first argument, with the pairs added."""
         if isinstance(tree.inputs[0], ListLiteral) and not tree.inputs[0].items:
-            return self._dict(Apply(tree.range, tree.callee, [], tree.attributes), hint).as_value(tree.range, self)
-        made = self._dict(Apply(tree.range, tree.callee, tree.inputs, []), hint).as_value(tree.range, self)
+            return self._emit_dict(Apply(tree.range, tree.callee, [], tree.attributes), hint).as_value(tree.range, self)
+        made = self._emit_dict(Apply(tree.range, tree.callee, tree.inputs, []), hint).as_value(tree.range, self)
         for each in tree.attributes:
             pair = [self.constant(each.ident.name, each.range), self.emit_expression(each.value)]
             self.call_operator("aten::_set_item", tree.range, [made, *pair])
@@ -344,7 +344,7 @@ class CallEmitter:
 
     # Functions of torch.jit
 
-    def _annotate(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_annotate(self, tree: Apply, hint: Type | None) -> SugaredValue:
         kind = self.type_of_tree(tree.inputs[0])
         value = self.matcher.convert_value(self.emit_expression(tree.inputs[1], kind), kind, True)
         if not is_subtype(value.type, kind):
@@ -355,17 +355,17 @@ class CallEmitter:
             value = self.insert("prim::unchecked_cast", [value], kind, tree.range)
         return SimpleValue(value)
 
-    def _unchecked_cast(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_unchecked_cast(self, tree: Apply, hint: Type | None) -> SugaredValue:
         kind = self.type_of_tree(tree.inputs[0])
         return SimpleValue(self.insert("prim::unchecked_cast", [self.emit_expression(tree.inputs[1])], kind, tree.range))
 
-    def _uninitialized(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_uninitialized(self, tree: Apply, hint: Type | None) -> SugaredValue:
         return SimpleValue(self.insert("prim::Uninitialized", [], self.type_of_tree(tree.inputs[0]), tree.range))
 
-    def _unwrap(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_unwrap(self, tree: Apply, hint: Type | None) -> SugaredValue:
         return self.call_operator("aten::_unwrap_optional", tree.range, [self.emit_expression(tree.inputs[0])])
 
-    def _fork(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_fork(self, tree: Apply, hint: Type | None) -> SugaredValue:
         """Emit `fork(function, arguments)`: a call that may run concurrently with the code after it."""
         callee = self.emit_sugared(tree.inputs[0])
         outer = self.graph.insert("prim::forkClosure", [], 0)
@@ -378,7 +378,7 @@ class CallEmitter:
             block.add_output(result)
         return SimpleValue(outer.add_output(FutureType(unshaped(result.type))))
 
-    def _wait(self, tree: Apply, hint: Type | None) -> SugaredValue:
+    def _emit_wait(self, tree: Apply, hint: Type | None) -> SugaredValue:
         value = self.emit_expression(tree.inputs[0])
         if not isinstance(value.type, FutureType):
             raise ErrorReport(tree.range, f"wait expects a Future, got {value.type}")
@@ -395,20 +395,23 @@ class CallEmitter:
         return SimpleValue(value)
 
 
-def _tensor() -> Type:
+def _emit_tensor() -> Type:
     return TensorType()
 
 
 _SPECIAL = {
-    "print": CallEmitter._print, "isinstance": CallEmitter._isinstance, "hasattr": CallEmitter._isinstance,
-    "getattr": CallEmitter._getattr, "range": CallEmitter._range, "zip": CallEmitter._zip, "enumerate": CallEmitter._enumerate,
-    "reversed": CallEmitter._emit_reversed, "len": CallEmitter._len, "list": CallEmitter._list, "tuple": CallEmitter._tuple,
-    "dict": CallEmitter._dict, "annotate": CallEmitter._annotate, "uninitialized": CallEmitter._uninitialized,
-    "unchecked_cast": CallEmitter._unchecked_cast, "fork": CallEmitter._fork,
+    "print": CallEmitter._emit_print, "isinstance": CallEmitter._emit_isinstance, "hasattr": CallEmitter._emit_isinstance,
+    "getattr": CallEmitter._emit_getattr, "range": CallEmitter._emit_range, "zip": CallEmitter._emit_zip,
+
+       "enumerate": CallEmitter._emit_enumerate,
+    "reversed": CallEmitter._emit_reversed, "len": CallEmitter._emit_len, "list": CallEmitter._emit_list,
+    "tuple": CallEmitter._emit_tuple,
+    "dict": CallEmitter._emit_dict, "annotate": CallEmitter._emit_annotate, "uninitialized": CallEmitter._emit_uninitialized,
+    "unchecked_cast": CallEmitter._emit_unchecked_cast, "fork": CallEmitter._emit_fork,
 }  # fmt: skip
 _FORMS = {
-    "annotate": CallEmitter._annotate, "fork": CallEmitter._fork, "wait": CallEmitter._wait, "isinstance":
-    CallEmitter._isinstance,
-    "is_scripting": CallEmitter._is_scripting, "is_tracing": CallEmitter._is_tracing, "unwrap": CallEmitter._unwrap,
-    "unchecked_cast": CallEmitter._unchecked_cast,
+    "annotate": CallEmitter._emit_annotate, "fork": CallEmitter._emit_fork, "wait": CallEmitter._emit_wait, "isinstance":
+    CallEmitter._emit_isinstance,
+    "is_scripting": CallEmitter._is_scripting, "is_tracing": CallEmitter._is_tracing, "unwrap": CallEmitter._emit_unwrap,
+    "unchecked_cast": CallEmitter._emit_unchecked_cast,
 }  # fmt: skip

@@ -51,19 +51,20 @@ class ConditionEmitter:
             if isinstance(tree, UnaryOp) and tree.operator == "not":
                 return self._emit_not(tree)
             if isinstance(tree, BinOp) and tree.operator in ("and", "or"):
-                return self._short_circuit(tree)
+                return self._emit_short_circuit(tree)
             if isinstance(tree, BinOp) and tree.operator in ("is", "is not"):
                 return self._emit_identity(tree)
             if isinstance(tree, TrueLiteral | FalseLiteral):
-                return self._static(isinstance(tree, TrueLiteral), tree.range)
+                return self._static_condition(isinstance(tree, TrueLiteral), tree.range)
             if isinstance(tree, BinOp) and tree.operator == "in":
-                return self._contains(tree)
+                return self._emit_contains(tree)
             if isinstance(tree, Apply) and isinstance(tree.callee, Var):
-                special = {"isinstance": self._isinstance_condition, "hasattr": self._hasattr_condition}.get(tree.callee.name)
+                conditions = {"isinstance": self._emit_isinstance_condition, "hasattr": self._emit_hasattr_condition}
+                special = conditions.get(tree.callee.name)
                 if special is not None:
                     return special(tree)
             if isinstance(tree, Apply) and self.form_of(tree.callee) == "isinstance":
-                return self._isinstance_condition(tree)
+                return self._emit_isinstance_condition(tree)
             sugared = self.emit_sugared(tree)
             value = self.truth(sugared.as_value(tree.range, self), tree.range)
             return Condition(value, self._static_outcome(value))
@@ -72,17 +73,17 @@ class ConditionEmitter:
         """Return whether the value is a constant that selects the compiled branch."""
         return value.constant() if value.is_constant and value.node.attributes.get("static") else None
 
-    def _static(self, truth: bool, where: SourceRange) -> Condition:
+    def _static_condition(self, truth: bool, where: SourceRange) -> Condition:
         return Condition(self.constant(truth, where), truth)
 
     def _emit_not(self, tree: UnaryOp) -> Condition:
         inner = self.emit_condition(tree.value)
         if inner.static is not None:
-            return self._static(not inner.static, tree.range)
+            return self._static_condition(not inner.static, tree.range)
         value = self.insert("aten::__not__", [inner.value], BOOL, tree.range)
         return Condition(value, None, inner.when_false, inner.when_true)
 
-    def _short_circuit(self, tree: BinOp) -> Condition:
+    def _emit_short_circuit(self, tree: BinOp) -> Condition:
         is_or = tree.operator == "or"
         left = self.emit_condition(tree.left)
         if left.static is not None:
@@ -99,13 +100,13 @@ class ConditionEmitter:
         def emit_known() -> Value:
             return self.constant(is_or, tree.range)
 
-        self._two_branches(node, emit_known if is_or else emit_right, emit_right if is_or else emit_known)
+        self._add_branches(node, emit_known if is_or else emit_right, emit_right if is_or else emit_known)
         value = node.add_output(BOOL)
-        both = _both if not is_or else _either
-        other = _either if not is_or else _both
+        both = _refine_by_both if not is_or else _refine_by_either
+        other = _refine_by_either if not is_or else _refine_by_both
         return Condition(value, None, both(left.when_true, right[0].when_true), other(left.when_false, right[0].when_false))
 
-    def _two_branches(self, node: Node, first: Callable[[], Value], second: Callable[[], Value]) -> None:
+    def _add_branches(self, node: Node, first: Callable[[], Value], second: Callable[[], Value]) -> None:
         for emit in (first, second):
             block = node.add_block()
             self.push(block)
@@ -122,7 +123,7 @@ class ConditionEmitter:
             other, tested = (right, tree.right) if left.type is NONE else (left, tree.left)
             could_be = any(is_subtype(NONE, part) for part in members_of(other.type)) or other.type is ANY
             if other.type is NONE or not could_be:
-                return self._static((other.type is NONE) != negative, where)
+                return self._static_condition((other.type is NONE) != negative, where)
             name = "aten::__isnot__" if negative else "aten::__is__"
             value = self.insert(name, [left, right], BOOL, where)
             present = without(other.type, [NONE]) if other.type is not ANY else None
@@ -133,10 +134,10 @@ class ConditionEmitter:
         name = "aten::__isnot__" if negative else "aten::__is__"
         return Condition(self.insert(name, [left, right], BOOL, where))
 
-    def _contains(self, tree: BinOp) -> Condition:
+    def _emit_contains(self, tree: BinOp) -> Condition:
         item, sugared = self.emit_expression(tree.left), self.emit_sugared(tree.right)
         if hasattr(sugared, "contains"):
-            return self._static(sugared.contains(tree.range, item), tree.range)
+            return self._static_condition(sugared.contains(tree.range, item), tree.range)
         container = sugared.as_value(tree.right.range, self)
         if isinstance(container.type, ClassType):
             method = self.simple.attribute(tree.range, container, "__contains__")
@@ -153,7 +154,7 @@ class ConditionEmitter:
         place = self.call_operator("aten::find", where, [text, part, begin, end]).as_value(where, self)
         return self.call_operator("aten::ne", where, [place, self.constant(-1, where)])
 
-    def _isinstance_condition(self, tree: Apply) -> Condition:
+    def _emit_isinstance_condition(self, tree: Apply) -> Condition:
         if len(tree.inputs) != 2 or tree.attributes:
             raise ErrorReport(tree.range, f"isinstance expects 2 arguments, got {len(tree.inputs) + len(tree.attributes)}")
         tested = self.emit_sugared(tree.inputs[0])
@@ -163,9 +164,9 @@ class ConditionEmitter:
         if (
             value.type is not ANY
             and len(fitting) in (0, len(members_of(value.type)))
-            and not self._could_be(value.type, wanted)
+            and not self._can_be(value.type, wanted)
         ):
-            return self._static(bool(fitting), tree.range)
+            return self._static_condition(bool(fitting), tree.range)
         if families and value.type is ANY:
             raise ErrorReport(tree.range, "isinstance(x, dict) needs a known type of x; name the kind, as in Dict[str, int]")
         kinds = in_order((*wanted, *(part for part in fitting if isinstance(part, tuple(families)))))
@@ -181,7 +182,7 @@ class ConditionEmitter:
                 condition.when_false[name] = left
         return condition
 
-    def _could_be(self, kind: Type, wanted: list[Type]) -> bool:
+    def _can_be(self, kind: Type, wanted: list[Type]) -> bool:
         return any(is_subtype(each, part) and each != part for each in wanted for part in members_of(kind))
 
     def _is_instance(self, kind: Type, wanted: list[Type], families: list[type]) -> bool:
@@ -196,11 +197,11 @@ class ConditionEmitter:
             return ([], [family]) if family is DictType else ([_OF_FAMILY[family]], [])
         return list(members_of(self.type_of_tree(tree))), []
 
-    def _hasattr_condition(self, tree: Apply) -> Condition:
+    def _emit_hasattr_condition(self, tree: Apply) -> Condition:
         if len(tree.inputs) != 2 or not isinstance(tree.inputs[1], StringLiteral):
             raise ErrorReport(tree.range, "hasattr's second argument must be a string literal")
         value = self.emit_sugared(tree.inputs[0])
-        return self._static(value.has_attribute(tree.range, self, tree.inputs[1].text), tree.range)
+        return self._static_condition(value.has_attribute(tree.range, self, tree.inputs[1].text), tree.range)
 
     def refine(self, refinements: Refinements, where: SourceRange) -> None:
         """Refine the types of variables by a condition."""
@@ -219,9 +220,9 @@ _OF_FAMILY: dict[type, Type] = {ListType: ANY_LIST, TupleType: ANY_TUPLE}
 """The types that `list` and `tuple` stand for in isinstance."""
 
 
-def _both(first: Refinements, second: Refinements) -> Refinements:
+def _refine_by_both(first: Refinements, second: Refinements) -> Refinements:
     return {**first, **second}
 
 
-def _either(first: Refinements, second: Refinements) -> Refinements:
+def _refine_by_either(first: Refinements, second: Refinements) -> Refinements:
     return {name: union((first[name], second[name])) for name in first if name in second}

@@ -39,26 +39,26 @@ class LoopConditions:
         """Rewrite the whole graph."""
         with self.graph.inserting(at_start_of=self.graph.block):
             self.false = self.graph.insert("prim::Constant").set("value", False).output.set_type(BOOL)
-        self._block(self.graph.block, None)
+        self._convert_block(self.graph.block, None)
 
-    def _block(self, block: Block, loop: Node | None) -> None:
+    def _convert_block(self, block: Block, loop: Node | None) -> None:
         for node in block.nodes:
             if node.kind == "prim::Loop":
-                self._loop(node)
+                self._convert_loop(node)
             elif node.kind in ("prim::BreakStmt", "prim::ContinueStmt"):
                 self._end_round(node, loop)
             else:
                 for inner in node.blocks:
-                    self._block(inner, loop)
+                    self._convert_block(inner, loop)
 
-    def _loop(self, node: Node) -> None:
+    def _convert_loop(self, node: Node) -> None:
         with self.graph.source(node.source_range), self.graph.inserting(before=node):
             if len(node.blocks) == 2:
                 first = _copy_into(self.graph, node.blocks[1])
             else:
                 first = self.graph.insert("prim::Constant").set("value", True).output.set_type(BOOL)
         node.insert_input(1, first)
-        self._block(node.blocks[0], node)
+        self._convert_block(node.blocks[0], node)
         with self.graph.inserting(at_end_of=node.blocks[0]):
             node.blocks[0].insert_output(0, self._condition(node))
         if len(node.blocks) == 2:
@@ -105,27 +105,27 @@ class SSAConverter:
         current = dict(known)
         for node in block.nodes:
             if node.kind == "prim::Load":
-                node.output.replace_all_uses_with(self._value(current, node["name"], node.output.type, node))
+                node.output.replace_all_uses_with(self._value_of_variable(current, node["name"], node.output.type, node))
                 node.destroy()
             elif node.kind == "prim::Store":
                 current[node["name"]] = node.input()
                 self.kinds[node["name"], node.input()] = node.attributes.get("type", node.input().type)
                 node.destroy()
             elif node.kind == "prim::If":
-                self._if(node, current, carried)
+                self._convert_if(node, current, carried)
             elif node.kind == "prim::Loop":
-                self._loop(node, current)
+                self._convert_loop(node, current)
             elif node.kind == "prim::With":
                 self._convert_with(node, current, carried)
             elif node.kind == ROUND:
                 for name, kind in carried:
-                    node.add_input(self._value(current, name, kind, node))
+                    node.add_input(self._value_of_variable(current, name, kind, node))
             else:
                 for inner in node.blocks:
                     self._convert(inner, current, ())
         return current
 
-    def _value(self, current: dict[str, Value], name: str, kind: Type, before: Node) -> Value:
+    def _value_of_variable(self, current: dict[str, Value], name: str, kind: Type, before: Node) -> Value:
         """Return a variable's value. One without a value is only read by unreachable code."""
         return current[name] if name in current else self._insert_uninitialized(kind, before)
 
@@ -133,11 +133,12 @@ class SSAConverter:
         with self.graph.inserting(before=before):
             return self.graph.insert("prim::Uninitialized").output.set_type(kind)
 
-    def _if(self, node: Node, current: dict[str, Value], carried: tuple[tuple[str, Type], ...]) -> None:
+    def _convert_if(self, node: Node, current: dict[str, Value], carried: tuple[tuple[str, Type], ...]) -> None:
         set_here = set().union(*map(_set_names, node.blocks))
         values = [self._convert(block, current, carried) for block in node.blocks]
-        ends = [_what_ends(block) for block in node.blocks]
-        leaving = [each > min(ends) for each in ends]  # if both branches end, unreachable code sees the values of either
+        ends = [_ending_of(block) for block in node.blocks]
+        # If both branches end, the code after the if is unreachable, and any values do.
+        leaving = [each > min(ends) for each in ends]
         for name in sorted(name for name in {**values[0], **values[1]} if values[0].get(name) is not values[1].get(name)):
             found = [each.get(name) for each in values]
             kinds = [None if each is None else each.type for each, leaves in zip(found, leaving, strict=True) if not leaves]
@@ -159,13 +160,13 @@ class SSAConverter:
         value until the body is spliced into the enclosing block."""
         body = node.blocks[0]
         ends = self._convert(body, current, carried)
-        if _what_ends(body) is not Ends.NOTHING:
+        if _ending_of(body) is not Ends.NOTHING:
             return
         for name in sorted(name for name, value in ends.items() if current.get(name) is not value):
             body.add_output(ends[name])
             current[name] = node.add_output(ends[name].type)
 
-    def _loop(self, node: Node, current: dict[str, Value]) -> None:
+    def _convert_loop(self, node: Node, current: dict[str, Value]) -> None:
         body = node.blocks[0]
         names = sorted({name for name in _stored_names(body) if name in current})
         inside = dict(current)
@@ -176,7 +177,7 @@ class SSAConverter:
         carried = tuple((name, inside[name].type) for name in names)
         ends = self._convert(body, inside, carried)
         for name, kind in carried:
-            body.add_output(self._value(ends, name, kind, body.result))
+            body.add_output(self._value_of_variable(ends, name, kind, body.result))
             current[name] = _set_debug_name(node.add_output(kind), name)
 
 
@@ -213,14 +214,14 @@ def _is_given(value: Value | None, kind: Type, ends: Ends, set_here: bool) -> bo
     return value is not None and unify(value.type, kind) == kind and not (ends is Ends.ALL and set_here)
 
 
-def _what_ends(block: Block) -> Ends:
+def _ending_of(block: Block) -> Ends:
     """Return the exit that makes a block's end unreachable, if there is one."""
-    return max((_what_ends_with(node) for node in block.nodes), default=Ends.NOTHING)
+    return max((_ending_of_node(node) for node in block.nodes), default=Ends.NOTHING)
 
 
-def _what_ends_with(node: Node) -> Ends:
+def _ending_of_node(node: Node) -> Ends:
     if node.kind == "prim::If":
-        return min(_what_ends(inner) for inner in node.blocks)
+        return min(_ending_of(inner) for inner in node.blocks)
     if node.kind == "prim::With":
-        return _what_ends(node.blocks[0])
+        return _ending_of(node.blocks[0])
     return _EXITS.get(node.kind, Ends.NOTHING)

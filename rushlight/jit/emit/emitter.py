@@ -170,7 +170,8 @@ class Emitter(CallEmitter, StatementEmitter):
                 raise ErrorReport(
                     where, f"Return value was annotated as having type {state.declared} but is actually of type {value.type}"
                 )
-            if state.declared is ANY and value.type is not ANY:  # so that callers do not see a narrower type
+            # The result has the declared type Any, even if the value's type is narrower.
+            if state.declared is ANY and value.type is not ANY:
                 value = self.insert("prim::unchecked_cast", [value], ANY, where)
         else:
             merged = unshaped(value.type) if state.merged is None else unify(state.merged, unshaped(value.type))

@@ -72,19 +72,19 @@ class ExitTransformer:
 
     def run(self) -> None:
         """Rewrite the whole graph."""
-        self._within(self.graph.block, is_target=self.kind == RETURN)
+        self._rewrite_within(self.graph.block, is_target=self.kind == RETURN)
 
-    def _within(self, block: Block, is_target: bool) -> Exit:
+    def _rewrite_within(self, block: Block, is_target: bool) -> Exit:
         """Rewrite a block, which is the exits' target or may contain exits."""
         outer, self._target = self._target, block if is_target else None
-        found = self._block(block)
+        found = self._rewrite_block(block)
         self._target = outer
         return found
 
-    def _block(self, block: Block) -> Exit:
-        found = self._never()
+    def _rewrite_block(self, block: Block) -> Exit:
+        found = self._no_exit()
         for node in block.nodes:
-            found = self._node(node)
+            found = self._rewrite_node(node)
             if found.leaves in (Leaves.ALWAYS, Leaves.RAISES):
                 self._drop_from(block, node)
                 break
@@ -96,23 +96,23 @@ class ExitTransformer:
             self._set_target_outputs(block, found)
         return found
 
-    def _never(self) -> Exit:
+    def _no_exit(self) -> Exit:
         return Exit(Leaves.NEVER, self.false)
 
-    def _node(self, node: Node) -> Exit:
+    def _rewrite_node(self, node: Node) -> Exit:
         if node.kind == self.kind:
             return Exit(Leaves.ALWAYS, self.true, node.inputs)
         if node.kind == "prim::RaiseException":
             return Exit(Leaves.RAISES, self.unknown)
         if node.kind == "prim::If":
-            return self._if(node, *(self._block(block) for block in node.blocks))
+            return self._rewrite_if(node, *(self._rewrite_block(block) for block in node.blocks))
         if node.kind == "prim::With":
-            return self._with(node)
+            return self._rewrite_with(node)
         if node.kind == "prim::Loop":
-            return self._loop(node)
+            return self._rewrite_loop(node)
         for block in node.blocks:
-            self._within(block, is_target=False)
-        return self._never()
+            self._rewrite_within(block, is_target=False)
+        return self._no_exit()
 
     def _drop_from(self, block: Block, node: Node) -> None:
         """Remove unreachable code: everything after a node, and the node itself if it is an exit."""
@@ -144,15 +144,15 @@ class ExitTransformer:
         node.add_block()
         return node
 
-    def _if(self, node: Node, first: Exit, second: Exit) -> Exit:
+    def _rewrite_if(self, node: Node, first: Exit, second: Exit) -> Exit:
         leaves = _join_exits(first.leaves, second.leaves)
         if leaves in (Leaves.NEVER, Leaves.RAISES):
             return Exit(leaves, self.unknown if leaves is Leaves.RAISES else self.false)
         flag = self.true if leaves is Leaves.ALWAYS else _add_if_output(node, (first.flag, second.flag))
-        given = (first.values or self._unread(second.values), second.values or self._unread(first.values))
+        given = (first.values or self._unread_values(second.values), second.values or self._unread_values(first.values))
         return Exit(leaves, flag, tuple(_add_if_output(node, pair) for pair in zip(*given, strict=True)))
 
-    def _unread(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    def _unread_values(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(self._insert_uninitialized(value.type) for value in values)
 
     def _guard(self, block: Block, node: Node, found: Exit) -> Exit:
@@ -169,12 +169,12 @@ class ExitTransformer:
             left.add_output(self._insert_uninitialized(value.type))
             stays.add_output(value)
             block.replace_output(index, guard.add_output(value.type))
-        return self._if(guard, Exit(Leaves.ALWAYS, self.true, found.values), self._block(stays))
+        return self._rewrite_if(guard, Exit(Leaves.ALWAYS, self.true, found.values), self._rewrite_block(stays))
 
-    def _with(self, node: Node) -> Exit:
+    def _rewrite_with(self, node: Node) -> Exit:
         """Return the values that the body is left with become outputs, which represent them until the body is spliced."""
         body = node.blocks[0]
-        found = self._block(body)
+        found = self._rewrite_block(body)
         if found.leaves is Leaves.NEVER:
             return found
         made = []
@@ -183,11 +183,11 @@ class ExitTransformer:
             made.append(node.add_output(value.type))
         return Exit(found.leaves, made[0], tuple(made[1:]))
 
-    def _loop(self, node: Node) -> Exit:
+    def _rewrite_loop(self, node: Node) -> Exit:
         body = node.blocks[0]
-        found = self._within(body, is_target=self.kind == ROUND)
+        found = self._rewrite_within(body, is_target=self.kind == ROUND)
         if self.kind == ROUND or found.leaves in (Leaves.NEVER, Leaves.RAISES):
-            return self._never()
+            return self._no_exit()
         goes_on = self._if_at_end(body, found.flag)
         body.replace_output(0, _add_if_output(goes_on, (self.false, body.outputs[0])))
         flag = self._carry(node, self.false, found.flag)

@@ -109,9 +109,9 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         if isinstance(tree, TernaryIf):
             return self.emit_ternary(tree, hint)
         if isinstance(tree, ListLiteral):
-            return self._emit_list(tree, hint)
+            return self._emit_list_literal(tree, hint)
         if isinstance(tree, DictLiteral):
-            return self._emit_dict(tree, hint)
+            return self._emit_dict_literal(tree, hint)
         if isinstance(tree, ListComp):
             return self.emit_list_comprehension(tree, hint)
         if isinstance(tree, DictComp):
@@ -162,7 +162,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
 
     # Literals
 
-    def _emit_list(self, tree: ListLiteral, hint: Type | None) -> Value:
+    def _emit_list_literal(self, tree: ListLiteral, hint: Type | None) -> Value:
         values = [each.as_value(tree.range, self) for each in self.emit_elements(tree.items)]
         wanted = hint.element if isinstance(hint, OptionalType) else hint
         element = wanted.element if isinstance(wanted, ListType) else None
@@ -188,7 +188,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             joined = found
         return joined
 
-    def _emit_dict(self, tree: DictLiteral, hint: Type | None) -> Value:
+    def _emit_dict_literal(self, tree: DictLiteral, hint: Type | None) -> Value:
         keys = [self.emit_expression(key) for key in tree.keys]
         values = [self.emit_expression(value) for value in tree.values]
         wanted = hint.element if isinstance(hint, OptionalType) else hint

@@ -74,7 +74,7 @@ class ZipValue(SugaredValue):
         return [length for part in self.parts for length in part.lengths(where, emitter)]
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        return _least(self.lengths(where, emitter), where, emitter)
+        return _minimum_length(self.lengths(where, emitter), where, emitter)
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
         return TupleOfSugared([part.item(where, emitter, index) for part in self.parts])
@@ -94,24 +94,24 @@ class EnumerateValue(SugaredValue):
         elements = self.part.static_elements(where, emitter)
         if elements is None:
             return None
-        return [self._pair(where, emitter, emitter.constant(index, where), each) for index, each in enumerate(elements)]
+        return [self._add_index(where, emitter, emitter.constant(index, where), each) for index, each in enumerate(elements)]
 
-    def _numbers(self, where: SourceRange, emitter: Emitter) -> RangeValue:
+    def _unbounded_range(self, where: SourceRange, emitter: Emitter) -> RangeValue:
         """Return an unbounded range, which is zipped with the elements."""
         endless = emitter.constant((1 << 63) - 1, where)
         return RangeValue(self.start, endless, None if self.start is None else emitter.constant(1, where))
 
-    def _pair(self, where: SourceRange, emitter: Emitter, index: Value, element: SugaredValue) -> SugaredValue:
-        return TupleOfSugared([self._numbers(where, emitter).item(where, emitter, index), element])
+    def _add_index(self, where: SourceRange, emitter: Emitter, index: Value, element: SugaredValue) -> SugaredValue:
+        return TupleOfSugared([self._unbounded_range(where, emitter).item(where, emitter, index), element])
 
     def lengths(self, where: SourceRange, emitter: Emitter) -> list[Value]:
-        return [self._numbers(where, emitter).length(where, emitter), *self.part.lengths(where, emitter)]
+        return [self._unbounded_range(where, emitter).length(where, emitter), *self.part.lengths(where, emitter)]
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
-        return _least(self.lengths(where, emitter), where, emitter)
+        return _minimum_length(self.lengths(where, emitter), where, emitter)
 
     def item(self, where: SourceRange, emitter: Emitter, index: Value, kind: Type | None = None) -> SugaredValue:
-        number = self._numbers(where, emitter).item(where, emitter, index)
+        number = self._unbounded_range(where, emitter).item(where, emitter, index)
         return TupleOfSugared([number, self.part.item(where, emitter, index)])
 
 
@@ -136,7 +136,7 @@ class ReversedValue(SugaredValue):
         return self.part.item(where, emitter, emitter.insert("aten::sub", [last, index], INT, where))
 
 
-def _least(lengths: list[Value], where: SourceRange, emitter: Emitter) -> Value:
+def _minimum_length(lengths: list[Value], where: SourceRange, emitter: Emitter) -> Value:
     if len(lengths) == 1:
         return lengths[0]
     listed = emitter.insert("prim::ListConstruct", lengths, ListType(INT), where)

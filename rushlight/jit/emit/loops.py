@@ -79,7 +79,7 @@ class LoopEmitter:
         return Ends.NOTHING
 
     def _unroll(self, tree: For, elements: list[SugaredValue]) -> Ends:
-        if _leaves_loop(tree.body):
+        if _has_break_or_continue(tree.body):
             raise ErrorReport(tree.range, "Because we emit iteration over Modulelists or Tuples as unrolled loops, we do not "
                                           "support break or continue inside the body of these loops")  # fmt: skip
         for element in elements:
@@ -109,7 +109,7 @@ class LoopEmitter:
                 made.output.type = ListType(declared)
             self.insert("aten::append", [made.output, value], made.output.type, tree.range)
 
-        self._comprehend(tree, element)
+        self._emit_comprehension(tree, element)
         if not isinstance(made.output.type, ListType):
             made.output.type = hint if isinstance(hint, ListType) else ListType(made.output.type)
         return made.output
@@ -122,7 +122,7 @@ class LoopEmitter:
         def element() -> None:
             self._set_pair(made, self.emit_expression(tree.key), self.emit_expression(tree.value), hint)
 
-        self._comprehend(tree, element)
+        self._emit_comprehension(tree, element)
         if not isinstance(made.output.type, DictType):
             raise ErrorReport(tree.range, "the types of an empty dict comprehension are unknown")
         return made.output
@@ -143,19 +143,19 @@ class LoopEmitter:
                 raise ErrorReport(where, f"a dict is made of pairs of a key and a value, got {len(pair)} values")
             self._set_pair(made, *pair, hint)
 
-        self._for_each(iterable, where, add)
+        self._emit_for_each(iterable, where, add)
         if not isinstance(made.output.type, DictType):
             made.output.type = hint if isinstance(hint, DictType) else DictType(STRING, TENSOR)
         return made.output
 
-    def _comprehend(self, tree: ListComp | DictComp, element: Callable[[], None]) -> None:
+    def _emit_comprehension(self, tree: ListComp | DictComp, element: Callable[[], None]) -> None:
         def use(item: SugaredValue) -> None:
             self.assign(tree.target, item, tree.range)
             element()
 
-        self._for_each(self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range), tree.range, use)
+        self._emit_for_each(self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range), tree.range, use)
 
-    def _for_each(self, iterable: SugaredValue, where: SourceRange, use: Callable[[SugaredValue], None]) -> None:
+    def _emit_for_each(self, iterable: SugaredValue, where: SourceRange, use: Callable[[SugaredValue], None]) -> None:
         """Emit code for every element of an iterable: unrolled if they are known at compile time, else in a loop."""
         elements = iterable.static_elements(where, self)
         if elements is not None:
@@ -169,13 +169,13 @@ class LoopEmitter:
         self.pop(lambda: self.graph.set_insert_point(node.next))
 
 
-def _leaves_loop(trees: list[Tree]) -> bool:
+def _has_break_or_continue(trees: list[Tree]) -> bool:
     """Return whether a body contains a break or continue of this loop."""
     for tree in trees:
         kind = type(tree).__name__
         if kind in ("Break", "Continue"):
             return True
         branches = {"If": ("true_branch", "false_branch"), "With": ("body",)}.get(kind, ())
-        if any(_leaves_loop(getattr(tree, branch)) for branch in branches):
+        if any(_has_break_or_continue(getattr(tree, branch)) for branch in branches):
             return True
     return False

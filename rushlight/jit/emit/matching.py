@@ -81,11 +81,11 @@ class Matcher:
                     taken += 1
                 if argument.name in named:
                     raise NoMatch(f"argument '{argument.name}' specified twice")
-            elif (name := _keyword_of(argument, schema, named)) is not None:
+            elif (name := _find_keyword(argument, schema, named)) is not None:
                 given = named[name]
                 used.add(name)
             elif argument.has_default:
-                inputs.append(self._default(argument, where, bound))
+                inputs.append(self._default_value(argument, where, bound))
                 continue
             else:
                 raise NoMatch(f"Argument {argument.name} not provided.")
@@ -112,7 +112,7 @@ class Matcher:
             return False
         if element == INT and all(_type(each) == INT or _is_tensor(each) for each in rest):
             return True
-        return convert and all(is_subtype(_type(each), element) or _converts(_type(each), element) for each in rest)
+        return convert and all(is_subtype(_type(each), element) or _can_convert(_type(each), element) for each in rest)
 
     def _collect_list(self, values: Sequence[NamedValue], kind: ListType, where: SourceRange) -> Value:
         items = [self.convert_value(self._value(each), kind.element, True) for each in values]
@@ -120,7 +120,7 @@ class Matcher:
         node.source_range = where
         return node.output.set_type(kind)
 
-    def _default(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
+    def _default_value(self, argument: Argument, where: SourceRange, bound: dict[str, Type]) -> Value:
         made = self.constant(argument.default, where)
         return made.set_type(argument.type) if argument.default == [] else made
 
@@ -165,10 +165,10 @@ class Matcher:
                 return self._list_from_tuple(value, target)
         if not convert:
             return value
-        return self._implicitly(value, target)
+        return self._convert_implicitly(value, target)
 
-    def _implicitly(self, value: Value, target: Type) -> Value:
-        name = _implied_operator(value.type, target)
+    def _convert_implicitly(self, value: Value, target: Type) -> Value:
+        name = _implicit_conversion(value.type, target)
         if name is None:
             return value
         return self._insert_node(name, [value], INT if name == "aten::Int" else target)
@@ -236,7 +236,7 @@ _OF_SCALARS = {INT: "aten::Int", FLOAT: "aten::Float", COMPLEX: "aten::Complex"}
 _OF_BOOLS = {INT: "aten::Int", FLOAT: "aten::Float", NUMBER: "aten::Int"}
 
 
-def _implied_operator(kind: Type, target: Type) -> str | None:
+def _implicit_conversion(kind: Type, target: Type) -> str | None:
     """Return the operator that implicitly converts a value of one type to another; None if there is none."""
     if isinstance(kind, TensorType):
         return _OF_TENSORS.get(target)
@@ -247,11 +247,11 @@ def _implied_operator(kind: Type, target: Type) -> str | None:
     return "aten::device" if kind == STRING and target == DEVICE else None
 
 
-def _converts(kind: Type, target: Type) -> bool:
-    return _implied_operator(kind, target) is not None
+def _can_convert(kind: Type, target: Type) -> bool:
+    return _implicit_conversion(kind, target) is not None
 
 
-def _keyword_of(argument: Argument, schema: FunctionSchema, named: dict[str, NamedValue]) -> str | None:
+def _find_keyword(argument: Argument, schema: FunctionSchema, named: dict[str, NamedValue]) -> str | None:
     """Return the keyword for an argument: its name, or `input` for an operator's `self`; None if it was not passed."""
     if argument.name in named:
         return argument.name

@@ -84,7 +84,7 @@ class ModuleValue(SugaredValue):
         if name in self.concrete.constants:
             if isinstance(self.concrete.constants[name], bool):
                 return SimpleValue(emitter.static(self.concrete.constants[name], where))
-            return self.resolver.constant_value(_immutable(self.concrete.constants[name]), where, emitter)
+            return self.resolver.constant_value(_make_immutable(self.concrete.constants[name]), where, emitter)
         if name in self.concrete.functions:
             return self.resolver.sugared(self.concrete.functions[name], where, name)
         if name in self.concrete.type.attributes:
@@ -294,5 +294,5 @@ class OverloadedMethod(SugaredValue):
         return emitter.emit_overloaded_method_call(signatures, self.value, where, args, keywords)
 
 
-def _immutable(value: object) -> object:
-    return tuple(map(_immutable, value)) if isinstance(value, list) else value
+def _make_immutable(value: object) -> object:
+    return tuple(map(_make_immutable, value)) if isinstance(value, list) else value

@@ -259,7 +259,7 @@ class PythonResolver:
                 return FUNCTIONS[value]
             if value in BY_FLAGS:
                 flags, forms = BY_FLAGS[value]
-                return FlaggedFunction(flags, {key: self._callable(each, where, name) for key, each in forms.items()})
+                return FlaggedFunction(flags, {key: self._wrap_callable(each, where, name) for key, each in forms.items()})
             value = REPLACEMENTS.get(value, value)
         except TypeError:
             pass
@@ -275,10 +275,10 @@ class PythonResolver:
         if isinstance(value, tuple) and not hasattr(value, "_fields"):
             return TupleOfSugared([self.sugared(item, where, name) for item in value])
         if isinstance(value, type):
-            return self._class(value, where)
-        return self._callable(value, where, name)
+            return self._wrap_class(value, where)
+        return self._wrap_callable(value, where, name)
 
-    def _class(self, kind: type, where: SourceRange) -> SugaredValue:
+    def _wrap_class(self, kind: type, where: SourceRange) -> SugaredValue:
         named = BUILTIN_NAMES.get(kind.__name__)
         if kind.__module__ == "builtins" and isinstance(named, CastValue):
             return named
@@ -295,7 +295,7 @@ class PythonResolver:
             TypeValue(found) if isinstance(found, InterfaceType) or found is not None else PythonClassMembers(kind, None, self)
         )
 
-    def _callable(self, value: object, where: SourceRange, name: str) -> SugaredValue:
+    def _wrap_callable(self, value: object, where: SourceRange, name: str) -> SugaredValue:
         operator = operator_name(value)
         if operator is not None:
             return BuiltinFunction(operator, value._schema.overload if isinstance(value, OpOverload) else None)

@@ -68,7 +68,7 @@ class SimpleValues:
         """Emit `value.name`."""
         found = self._find_attribute(where, value, name)
         if found is None:
-            raise ErrorReport(where, self._missing(value.type, name))
+            raise ErrorReport(where, self._missing_attribute_message(value.type, name))
         return found
 
     def has_attribute(self, where: SourceRange, value: Value, name: str) -> bool:
@@ -80,7 +80,7 @@ class SimpleValues:
             return name in value.type.fields
         raise ErrorReport(where, f"hasattr's first argument must be a object or NamedTuple, but got a {value.type}")
 
-    def _missing(self, kind: Type, name: str) -> str:
+    def _missing_attribute_message(self, kind: Type, name: str) -> str:
         if isinstance(kind, OptionalType):
             return (
                 f"'{kind}' object has no attribute or method '{name}'. "
@@ -96,7 +96,7 @@ class SimpleValues:
         if isinstance(kind, TupleType) and name in kind.fields:
             return SimpleValue(self.element(where, value, kind.fields.index(name)))
         if isinstance(kind, ClassType):
-            return self._of_class(where, value, kind, name)
+            return self._attribute_of_class(where, value, kind, name)
         if isinstance(kind, InterfaceType):
             return MethodValue(value, name) if name in kind.methods else None
         if isinstance(kind, EnumType) and name in _ENUM:
@@ -108,7 +108,7 @@ class SimpleValues:
             return CastMethod(value, _CASTS[name])
         return self._method(value, name)
 
-    def _of_class(self, where: SourceRange, value: Value, kind: ClassType, name: str) -> SugaredValue | None:
+    def _attribute_of_class(self, where: SourceRange, value: Value, kind: ClassType, name: str) -> SugaredValue | None:
         attribute = kind.attributes.get(name)
         if attribute is not None:
             node = self.emitter.graph.insert("prim::GetAttr", [value]).set("name", name)
@@ -147,11 +147,12 @@ class SimpleValues:
             "split",
         )
         for operators in (operators_named(f"aten::{name}"), operators_named(f"prim::{name}")):
-            if any(each.schema.arguments and self._takes(each.schema.arguments[0].type, value.type) for each in operators):
+            formals = [each.schema.arguments[0].type for each in operators if each.schema.arguments]
+            if any(self._accepts_type(formal, value.type) for formal in formals):
                 return BoundBuiltin(operators[0].schema.name, value)
         return BoundBuiltin(f"aten::{name}", value) if own and operators_named(f"aten::{name}") else None
 
-    def _takes(self, formal: Type, actual: Type) -> bool:
+    def _accepts_type(self, formal: Type, actual: Type) -> bool:
         if is_subtype(actual, formal):
             return True
         if isinstance(formal, ListType | DictType):

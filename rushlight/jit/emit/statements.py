@@ -132,7 +132,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         """Merge the variables of both branches after an if."""
         if min(ends) is Ends.ALL:
             return
-        exits = [each > min(ends) for each in ends]  # if both branches end, unreachable code sees the values of either
+        # If both branches end, the code after the if is unreachable, and any values do.
+        exits = [each > min(ends) for each in ends]
         names = dict.fromkeys(name for environment in environments for name in environment.types)
         for name in names:
             kinds = [
@@ -233,7 +234,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         right = self.emit_expression(tree.value, hint)
         new = self.in_place(where, tree.operator, old, right)
         if isinstance(target, Select) and isinstance(old.type, TensorType):
-            return  # written in place: the attribute keeps the same tensor
+            return  # the tensor was changed in place, so the attribute need not be set
         self.assign(target, SimpleValue(new), where)
 
     def in_place(self, where: SourceRange, operator: str, old: Value, right: Value) -> Value:

@@ -35,8 +35,8 @@ class SubscriptEmitter:
         if value is None and isinstance(sugared, ConstantValue):
             value = sugared.as_value(tree.range, self)
         if value is None:
-            return self._of_sugared(tree, sugared, hint)
-        subscripts = self._spread(tree.subscripts)
+            return self._subscript_sugared(tree, sugared, hint)
+        subscripts = self._spread_tuples(tree.subscripts)
         if isinstance(value.type, TensorType):
             return SimpleValue(self.index_tensor(tree.range, value, subscripts))
         if len(subscripts) != 1:
@@ -46,12 +46,12 @@ class SubscriptEmitter:
             return self._slice_of(tree, value, only)
         return self.simple.item(tree.range, value, self.emit_expression(only), hint)
 
-    def _spread(self, subscripts: list[Tree]) -> list[Tree]:
+    def _spread_tuples(self, subscripts: list[Tree]) -> list[Tree]:
         if len(subscripts) == 1 and isinstance(subscripts[0], TupleLiteral):
             return subscripts[0].items
         return subscripts
 
-    def _of_sugared(self, tree: Subscript, sugared: SugaredValue, hint: Type | None) -> SugaredValue:
+    def _subscript_sugared(self, tree: Subscript, sugared: SugaredValue, hint: Type | None) -> SugaredValue:
         only = tree.subscripts[0]
         if len(tree.subscripts) != 1:
             raise ErrorReport(tree.range, f"{sugared.kind()} takes one subscript, got {len(tree.subscripts)}")
@@ -76,11 +76,11 @@ class SubscriptEmitter:
             places = range(len(value.type.elements))[slice(*bounds)]
             chosen = [self.simple.element(tree.range, value, index) for index in places]
             return SimpleValue(self.make_tuple(chosen, tree.range))
-        bounds = [self._bound(each, tree.range) for each in (part.start, part.stop)]
+        bounds = [self._slice_bound(each, tree.range) for each in (part.start, part.stop)]
         step = self.emit_expression(part.step) if part.step is not None else self.constant(1, tree.range)
         return self.call_operator("aten::slice", tree.range, [value, *bounds, step])
 
-    def _bound(self, tree: Tree | None, where: SourceRange) -> Value:
+    def _slice_bound(self, tree: Tree | None, where: SourceRange) -> Value:
         return self.constant(None, where) if tree is None else self.emit_expression(tree)
 
     # Tensors
@@ -160,7 +160,7 @@ class SubscriptEmitter:
         return self.emit_operator("aten::tensor", where, [NamedValue(where, value)], keywords).as_value(where, self)
 
     def _slice_dim(self, where: SourceRange, value: Value, dim: int, tree: SliceExpr) -> Value:
-        bounds = [self._bound(each, where) for each in (tree.start, tree.stop)]
+        bounds = [self._slice_bound(each, where) for each in (tree.start, tree.stop)]
         step = self.emit_expression(tree.step) if tree.step is not None else self.constant(1, where)
         return self.call_operator("aten::slice", where, [value, self.constant(dim, where), *bounds, step]).as_value(where, self)
 
@@ -172,7 +172,7 @@ class SubscriptEmitter:
     def assign_subscript(self, target: Subscript, right: Value, where: SourceRange) -> None:
         """Emit `value[subscripts] = right`."""
         value = self.emit_expression(target.value)
-        subscripts = self._spread(target.subscripts)
+        subscripts = self._spread_tuples(target.subscripts)
         if isinstance(value.type, TensorType):
             self._assign_tensor(where, value, subscripts, right)
         elif isinstance(value.type, ClassType):
@@ -210,7 +210,7 @@ class SubscriptEmitter:
     def augment_subscript(self, target: Subscript, operator: str, tree: Tree, where: SourceRange) -> None:
         """Emit `value[subscripts] += right`: the container and its subscript are evaluated once, before the right side."""
         value = self.emit_expression(target.value)
-        subscripts = self._spread(target.subscripts)
+        subscripts = self._spread_tuples(target.subscripts)
         if isinstance(value.type, TensorType):
             sliced, indices = self._select_and_slice(where, value, subscripts)
             right = self.emit_expression(tree)

@@ -36,7 +36,7 @@ class SourceContext:
         return SourceRange(self.source, end - len(name), end)
 
     def _offset(self, line: int, column: int) -> int:
-        # Python counts columns in UTF-8 bytes, a source in characters.
+        # Python's ast counts columns in UTF-8 bytes; Source counts them in characters.
         text = self.source.line(line - 1)
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))

@@ -41,7 +41,7 @@ def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
     text = "if True:\n" + source.text if indented else source.text
     try:
         module = ast.parse(text, type_comments=True)
-    except SyntaxError:  # comments that look like type comments in a place where none may be
+    except SyntaxError:  # a comment looks like a type comment, but stands where Python allows none
         module = ast.parse(text)
     body = module.body[0].body if indented else module.body
     return body, SourceContext(source, int(indented))
@@ -86,11 +86,11 @@ def build_params(context: SourceContext, arguments: ast.arguments, self_name: st
     if defaulted is not None:
         raise NotSupportedError(context.range(defaulted), _NO_VARIADICS)
     positional = [*arguments.posonlyargs, *arguments.args]
-    params = [_param(context, each, False, self_name if index == 0 else None) for index, each in enumerate(positional)]
-    return params + [_param(context, each, True, None) for each in arguments.kwonlyargs]
+    params = [_build_param(context, each, False, self_name if index == 0 else None) for index, each in enumerate(positional)]
+    return params + [_build_param(context, each, True, None) for each in arguments.kwonlyargs]
 
 
-def _param(context: SourceContext, node: ast.arg, kwarg_only: bool, self_name: str | None) -> Param:
+def _build_param(context: SourceContext, node: ast.arg, kwarg_only: bool, self_name: str | None) -> Param:
     where = context.word(node, node.arg)
     annotation = build_optional(context, node.annotation)
     if annotation is None and node.type_comment:
@@ -172,13 +172,13 @@ def build_class_def(context: SourceContext, node: ast.ClassDef, self_name: str, 
         if isinstance(statement, ast.FunctionDef) and statement.name not in skip:
             _add_method(context, statement, self_name, methods, properties)
         elif isinstance(statement, ast.Assign | ast.AnnAssign):
-            assignments.append(_class_assignment(context, statement))
+            assignments.append(_build_class_assignment(context, statement))
     where = context.word(node, "class")
     superclass = build_expression(context, node.bases[0]) if node.bases else None
     return ClassDef(where, Ident(where, self_name), methods, superclass, list(properties.values()), assignments)
 
 
-def _class_assignment(context: SourceContext, node: ast.Assign | ast.AnnAssign) -> Tree:
+def _build_class_assignment(context: SourceContext, node: ast.Assign | ast.AnnAssign) -> Tree:
     if isinstance(node, ast.Assign) or node.value is not None:
         return build_statements(context, [node])[0]
     return Assign(context.range(node), [build_expression(context, node.target)], None,

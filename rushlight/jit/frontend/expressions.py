@@ -83,14 +83,14 @@ def binary(where: SourceRange, operator: str, left: Tree, right: Tree) -> Tree:
     return BinOp(where, operator, left, right)
 
 
-def _name(context: SourceContext, node: ast.Name) -> Tree:
+def _build_name(context: SourceContext, node: ast.Name) -> Tree:
     where = context.range(node)
     if node.id.startswith("__jit"):
         raise NotSupportedError(where, f"names that begin with '__jit' are reserved, so {node.id!r} can't be used")
     return Dots(where) if node.id == "Ellipsis" else Var(where, Ident(where, node.id))
 
 
-def _constant(context: SourceContext, node: ast.Constant) -> Tree:
+def _build_constant(context: SourceContext, node: ast.Constant) -> Tree:
     where, value = context.range(node), node.value
     if value is None:
         return NoneLiteral(where)
@@ -105,12 +105,12 @@ def _constant(context: SourceContext, node: ast.Constant) -> Tree:
     raise NotSupportedError(where, f"{type(value).__name__} literals aren't supported")
 
 
-def _attribute(context: SourceContext, node: ast.Attribute) -> Tree:
+def _build_attribute(context: SourceContext, node: ast.Attribute) -> Tree:
     return Select(context.range(node), build_expression(context, node.value),
                   Ident(context.last_name(node, node.attr), node.attr))  # fmt: skip
 
 
-def _call(context: SourceContext, node: ast.Call) -> Tree:
+def _build_call(context: SourceContext, node: ast.Call) -> Tree:
     attributes = []
     for keyword in node.keywords:
         if keyword.arg is None:
@@ -124,19 +124,19 @@ def _build_starred(context: SourceContext, node: ast.Starred) -> Tree:
     return Starred(context.range(node), build_expression(context, node.value))
 
 
-def _binary(context: SourceContext, node: ast.BinOp) -> Tree:
+def _build_binary(context: SourceContext, node: ast.BinOp) -> Tree:
     return BinOp(context.range(node), BINARY_OPERATORS[type(node.op)], build_expression(context, node.left),
                  build_expression(context, node.right))  # fmt: skip
 
 
-def _unary(context: SourceContext, node: ast.UnaryOp) -> Tree:
+def _build_unary(context: SourceContext, node: ast.UnaryOp) -> Tree:
     operator = _UNARY_OPERATORS.get(type(node.op))
     if operator is None:
         raise NotSupportedError(context.range(node), "unsupported unary operator: +")
     return UnaryOp(context.range(node), operator, build_expression(context, node.operand))
 
 
-def _boolean(context: SourceContext, node: ast.BoolOp) -> Tree:
+def _build_boolean(context: SourceContext, node: ast.BoolOp) -> Tree:
     operator = "and" if isinstance(node.op, ast.And) else "or"
     values = build_all(context, node.values)
     result = values[0]
@@ -145,7 +145,7 @@ def _boolean(context: SourceContext, node: ast.BoolOp) -> Tree:
     return result
 
 
-def _compare(context: SourceContext, node: ast.Compare) -> Tree:
+def _build_compare(context: SourceContext, node: ast.Compare) -> Tree:
     operands = build_all(context, [node.left, *node.comparators])
     result = None
     for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
@@ -155,12 +155,12 @@ def _compare(context: SourceContext, node: ast.Compare) -> Tree:
     return result
 
 
-def _conditional(context: SourceContext, node: ast.IfExp) -> Tree:
+def _build_conditional(context: SourceContext, node: ast.IfExp) -> Tree:
     parts = build_all(context, [node.test, node.body, node.orelse])
     return TernaryIf(context.range(node), *parts)
 
 
-def _subscript(context: SourceContext, node: ast.Subscript) -> Tree:
+def _build_subscript(context: SourceContext, node: ast.Subscript) -> Tree:
     index = node.slice
     parts = index.elts if isinstance(index, ast.Tuple) and index.elts else [index]
     for part in parts:
@@ -169,26 +169,26 @@ def _subscript(context: SourceContext, node: ast.Subscript) -> Tree:
     return Subscript(context.range(node), build_expression(context, node.value), build_all(context, parts))
 
 
-def _slice(context: SourceContext, node: ast.Slice) -> Tree:
+def _build_slice(context: SourceContext, node: ast.Slice) -> Tree:
     parts = [build_optional(context, part) for part in (node.lower, node.upper, node.step)]
     return SliceExpr(context.range(node), *parts)
 
 
-def _list(context: SourceContext, node: ast.List) -> Tree:
+def _build_list(context: SourceContext, node: ast.List) -> Tree:
     return ListLiteral(context.range(node), build_all(context, node.elts))
 
 
-def _tuple(context: SourceContext, node: ast.Tuple) -> Tree:
+def _build_tuple(context: SourceContext, node: ast.Tuple) -> Tree:
     return TupleLiteral(context.range(node), build_all(context, node.elts))
 
 
-def _dict(context: SourceContext, node: ast.Dict) -> Tree:
+def _build_dict(context: SourceContext, node: ast.Dict) -> Tree:
     if any(key is None for key in node.keys):
         raise NotSupportedError(context.range(node), "dict expansion (**) in a dict literal is not supported")
     return DictLiteral(context.range(node), build_all(context, node.keys), build_all(context, node.values))
 
 
-def _generator(context: SourceContext, node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> tuple[Tree, Tree]:
+def _build_generator(context: SourceContext, node: ast.ListComp | ast.GeneratorExp | ast.DictComp) -> tuple[Tree, Tree]:
     if len(node.generators) != 1:
         raise NotSupportedError(context.range(node), "only a single generator is supported in a comprehension")
     generator = node.generators[0]
@@ -198,19 +198,19 @@ def _generator(context: SourceContext, node: ast.ListComp | ast.GeneratorExp | a
 
 
 def _list_comprehension(context: SourceContext, node: ast.ListComp | ast.GeneratorExp) -> Tree:
-    return ListComp(context.range(node), build_expression(context, node.elt), *_generator(context, node))
+    return ListComp(context.range(node), build_expression(context, node.elt), *_build_generator(context, node))
 
 
-def _dict_comprehension(context: SourceContext, node: ast.DictComp) -> Tree:
+def _build_dict_comprehension(context: SourceContext, node: ast.DictComp) -> Tree:
     key, value = build_all(context, [node.key, node.value])
-    return DictComp(context.range(node), key, value, *_generator(context, node))
+    return DictComp(context.range(node), key, value, *_build_generator(context, node))
 
 
 def _format_string(context: SourceContext, node: ast.JoinedStr) -> Tree:
     where, text, values = context.range(node), "", []
     for part in node.values:
         if isinstance(part, ast.Constant):
-            is_field = "{}" in part.value  # the operator would replace it as a field
+            is_field = "{}" in part.value  # aten::format would replace a literal {} by a value
             text += "{}" if is_field else part.value
             values += [StringLiteral(where, part.value)] if is_field else []
             continue
@@ -224,23 +224,23 @@ def _format_string(context: SourceContext, node: ast.JoinedStr) -> Tree:
 
 
 _BUILDERS: dict[type, Callable[[SourceContext, ast.expr], Tree]] = {
-    ast.Name: _name,
-    ast.Constant: _constant,
-    ast.Attribute: _attribute,
-    ast.Call: _call,
+    ast.Name: _build_name,
+    ast.Constant: _build_constant,
+    ast.Attribute: _build_attribute,
+    ast.Call: _build_call,
     ast.Starred: _build_starred,
-    ast.BinOp: _binary,
-    ast.UnaryOp: _unary,
-    ast.BoolOp: _boolean,
-    ast.Compare: _compare,
-    ast.IfExp: _conditional,
-    ast.Subscript: _subscript,
-    ast.Slice: _slice,
-    ast.List: _list,
-    ast.Tuple: _tuple,
-    ast.Dict: _dict,
+    ast.BinOp: _build_binary,
+    ast.UnaryOp: _build_unary,
+    ast.BoolOp: _build_boolean,
+    ast.Compare: _build_compare,
+    ast.IfExp: _build_conditional,
+    ast.Subscript: _build_subscript,
+    ast.Slice: _build_slice,
+    ast.List: _build_list,
+    ast.Tuple: _build_tuple,
+    ast.Dict: _build_dict,
     ast.ListComp: _list_comprehension,
-    ast.GeneratorExp: _list_comprehension,  # treated as a list of all its elements
-    ast.DictComp: _dict_comprehension,
+    ast.GeneratorExp: _list_comprehension,  # TorchScript makes a list of all elements
+    ast.DictComp: _build_dict_comprehension,
     ast.JoinedStr: _format_string,
 }

@@ -111,7 +111,7 @@ def get_type_line(source: str) -> str | None:
     """
     try:
         found = ast.parse(dedent(source), type_comments=True).body[0]
-    except SyntaxError:  # a comment that looks like one, in a place where none may be
+    except SyntaxError:  # a comment looks like a type comment, but stands where Python allows none
         return None
     if not isinstance(found, ast.FunctionDef) or found.type_comment is None:
         return None

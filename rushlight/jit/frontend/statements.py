@@ -61,11 +61,11 @@ def _build(context: SourceContext, node: ast.stmt) -> Tree:
     return builder(context, node)
 
 
-def _expression(context: SourceContext, node: ast.Expr) -> Tree:
+def _build_expression(context: SourceContext, node: ast.Expr) -> Tree:
     return ExprStmt(context.range(node), build_expression(context, node.value))
 
 
-def _assign(context: SourceContext, node: ast.Assign) -> Tree:
+def _build_assign(context: SourceContext, node: ast.Assign) -> Tree:
     annotation = None
     if node.type_comment:
         annotation = type_comment(context, node, node.type_comment)
@@ -97,44 +97,44 @@ def _build_augmented_assign(context: SourceContext, node: ast.AugAssign) -> Tree
     return AugAssign(context.range(node), target, operator, value)
 
 
-def _delete(context: SourceContext, node: ast.Delete) -> Tree:
+def _build_delete(context: SourceContext, node: ast.Delete) -> Tree:
     return Delete(context.range(node), build_all(context, node.targets))
 
 
-def _return(context: SourceContext, node: ast.Return) -> Tree:
+def _build_return(context: SourceContext, node: ast.Return) -> Tree:
     where = context.range(node)
     return Return(where, NoneLiteral(where) if node.value is None else build_expression(context, node.value))
 
 
-def _raise(context: SourceContext, node: ast.Raise) -> Tree:
+def _build_raise(context: SourceContext, node: ast.Raise) -> Tree:
     if node.exc is None:
         raise NotSupportedError(context.range(node), "raise without an exception is not supported")
     return Raise(context.range(node), build_expression(context, node.exc))
 
 
-def _assert(context: SourceContext, node: ast.Assert) -> Tree:
+def _build_assert(context: SourceContext, node: ast.Assert) -> Tree:
     return Assert(context.range(node), build_expression(context, node.test), build_optional(context, node.msg))
 
 
-def _while(context: SourceContext, node: ast.While) -> Tree:
+def _build_while(context: SourceContext, node: ast.While) -> Tree:
     if node.orelse:
         raise NotSupportedError(context.range(node), "else branches of while loops aren't supported")
     return While(context.word(node, "while"), build_expression(context, node.test), build_statements(context, node.body))
 
 
-def _for(context: SourceContext, node: ast.For) -> Tree:
+def _build_for(context: SourceContext, node: ast.For) -> Tree:
     if node.orelse:
         raise NotSupportedError(context.range(node), "else branches of for loops aren't supported")
     targets, iterables = build_all(context, [node.target]), build_all(context, [node.iter])
     return For(context.word(node, "for"), targets, iterables, build_statements(context, node.body))
 
 
-def _if(context: SourceContext, node: ast.If) -> Tree:
+def _build_if(context: SourceContext, node: ast.If) -> Tree:
     branches = build_statements(context, node.body), build_statements(context, node.orelse)
     return If(context.word(node, "if"), build_expression(context, node.test), *branches)
 
 
-def _with(context: SourceContext, node: ast.With) -> Tree:
+def _build_with(context: SourceContext, node: ast.With) -> Tree:
     items = [
         WithItem(
             context.range(item.context_expr),
@@ -146,32 +146,32 @@ def _with(context: SourceContext, node: ast.With) -> Tree:
     return With(context.word(node, "with"), items, build_statements(context, node.body))
 
 
-def _closure(context: SourceContext, node: ast.FunctionDef) -> Tree:
+def _build_closure(context: SourceContext, node: ast.FunctionDef) -> Tree:
     where = context.word(node, "def")
     if not context.is_archive or ast.unparse(node.args) or node.decorator_list:
         raise UnsupportedNodeError(where, "function definitions aren't supported")
     return Closure(where, Ident(where, node.name), build_statements(context, node.body))
 
 
-def _word(tree: type[Tree], word: str) -> Callable:
+def _build_word(tree: type[Tree], word: str) -> Callable:
     return lambda context, node: tree(context.word(node, word))
 
 
 _BUILDERS: dict[type, Callable[[SourceContext, ast.stmt], Tree]] = {
-    ast.Expr: _expression,
-    ast.Assign: _assign,
+    ast.Expr: _build_expression,
+    ast.Assign: _build_assign,
     ast.AnnAssign: _build_annotated_assign,
     ast.AugAssign: _build_augmented_assign,
-    ast.Delete: _delete,
-    ast.Return: _return,
-    ast.Raise: _raise,
-    ast.Assert: _assert,
-    ast.While: _while,
-    ast.For: _for,
-    ast.If: _if,
-    ast.With: _with,
-    ast.FunctionDef: _closure,
-    ast.Pass: _word(Pass, "pass"),
-    ast.Break: _word(Break, "break"),
-    ast.Continue: _word(Continue, "continue"),
+    ast.Delete: _build_delete,
+    ast.Return: _build_return,
+    ast.Raise: _build_raise,
+    ast.Assert: _build_assert,
+    ast.While: _build_while,
+    ast.For: _build_for,
+    ast.If: _build_if,
+    ast.With: _build_with,
+    ast.FunctionDef: _build_closure,
+    ast.Pass: _build_word(Pass, "pass"),
+    ast.Break: _build_word(Break, "break"),
+    ast.Continue: _build_word(Continue, "continue"),
 }

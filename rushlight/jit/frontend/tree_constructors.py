@@ -54,21 +54,21 @@ def _tuple_to_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _assign(targets: Iterable[Tree], value: Tree | None, annotation: Tree | None = None) -> Tree:
+def _make_assign(targets: Iterable[Tree], value: Tree | None, annotation: Tree | None = None) -> Tree:
     targets = list(targets)
     return views.Assign(_joint_range(*targets, value), targets, value, annotation)
 
 
-def _class_def(ident: views.Ident, body: Iterable[Tree], properties: Iterable[Tree], assigns: Iterable[Tree]) -> Tree:
+def _make_class_def(ident: views.Ident, body: Iterable[Tree], properties: Iterable[Tree], assigns: Iterable[Tree]) -> Tree:
     return views.ClassDef(ident.range, ident, list(body), None, list(properties), list(assigns))
 
 
-def _apply(callee: Tree, inputs: Iterable[Tree], attributes: Iterable[Tree]) -> Tree:
+def _make_apply(callee: Tree, inputs: Iterable[Tree], attributes: Iterable[Tree]) -> Tree:
     inputs, attributes = list(inputs), list(attributes)
     return views.Apply(_joint_range(callee, *inputs, *attributes), callee, inputs, attributes)
 
 
-def _subscript(value: Tree, subscripts: Iterable[Tree]) -> Tree:
+def _make_subscript(value: Tree, subscripts: Iterable[Tree]) -> Tree:
     subscripts = list(subscripts)
     return views.Subscript(_joint_range(value, *subscripts), value, subscripts)
 
@@ -78,10 +78,10 @@ _EXPRESSIONS: dict[str, Callable[..., Tree]] = {
         "Const", "DictComp", "DictLiteral", "Dots", "FalseLiteral", "ListComp", "ListLiteral", "NoneLiteral", "SliceExpr",
         "Starred", "StringLiteral", "TrueLiteral", "TupleLiteral", "UnaryOp", "WithItem",
     )},
-    "Apply": _apply,
+    "Apply": _make_apply,
     "BinOp": lambda operator, left, right: views.BinOp(_joint_range(left, right), operator, left, right),
     "Select": lambda value, selector: views.Select(_joint_range(value, selector), value, selector),
-    "Subscript": _subscript,
+    "Subscript": _make_subscript,
     "TernaryIf": lambda condition, true, false: views.TernaryIf(_joint_range(condition, true, false), condition, true, false),
     "Var": lambda ident: views.Var(ident.range, ident),
 }  # fmt: skip
@@ -89,7 +89,7 @@ _STATEMENTS: dict[str, Callable[..., Tree]] = {
     **{name: _in_order(getattr(views, name)) for name in (
         "Assert", "Break", "Continue", "Delete", "For", "If", "Pass", "Raise", "Return", "While", "With",
     )},
-    "Assign": _assign,
+    "Assign": _make_assign,
     "AugAssign": lambda target, operator, value: views.AugAssign(
         _joint_range(target, value), target, operator.strip("="), value
     ),
@@ -97,7 +97,7 @@ _STATEMENTS: dict[str, Callable[..., Tree]] = {
 }  # fmt: skip
 _OTHERS: dict[str, Callable[..., Tree]] = {
     "Attribute": lambda ident, value: views.Attribute(_joint_range(ident, value), ident, value),
-    "ClassDef": _class_def,
+    "ClassDef": _make_class_def,
     "Decl": _in_order(views.Decl),
     "Def": lambda ident, decl, body: views.Def(ident.range, ident, decl, list(body)),
     "Ident": _in_order(views.Ident),

@@ -73,7 +73,7 @@ class AttributeParser:
         if matched is None:
             return None
         sizes = tuple(int(size) for size in matched["sizes"].split(",") if size)
-        numbers = [_element(word) for word in _SLICE.sub(" ", matched["numbers"]).split()]
+        numbers = [_parse_element(word) for word in _SLICE.sub(" ", matched["numbers"]).split()]
         self.tokens._next = matched.end()
         self.tokens.advance()
         return tensor(numbers, dtype=_DTYPES[matched["dtype"]]).reshape(sizes)
@@ -84,25 +84,25 @@ class AttributeParser:
         if isinstance(kind, OptionalType):
             kind = kind.element
         if tokens.token == "[":
-            return self._sequence("]", [getattr(kind, "element", None)], is_type)
+            return self._parse_sequence("]", [getattr(kind, "element", None)], is_type)
         if is_type:
             return self.type()
         if tokens.kind == "string":
             text = unquoted(tokens.advance())
             return device(text) if kind == DEVICE else text
         if tokens.kind == "number":
-            return self._number(kind)
+            return self._parse_number(kind)
         if tokens.token == "(":
-            return tuple(self._sequence(")", list(getattr(kind, "elements", ())) or [None], False))
+            return tuple(self._parse_sequence(")", list(getattr(kind, "elements", ())) or [None], False))
         if tokens.token == "{":
             return self._parse_braces(kind)
         if tokens.take("<"):
             tokens.expect_kind("name")
             tokens.expect(">")
-            return _zeros(kind)
-        return self._word(kind)
+            return _make_stand_in(kind)
+        return self._parse_word(kind)
 
-    def _word(self, kind: Type | None) -> object:
+    def _parse_word(self, kind: Type | None) -> object:
         token = self.tokens.token
         if token == "annotate":
             return self._parse_annotated_empty(kind)
@@ -121,7 +121,7 @@ class AttributeParser:
         self.tokens.advance()
         return [] if found[1] == "[]" else {}
 
-    def _number(self, kind: Type | None) -> object:
+    def _parse_number(self, kind: Type | None) -> object:
         text = self.tokens.advance()
         if kind == COMPLEX and not text.endswith("j"):
             self.tokens.take("+")
@@ -132,7 +132,7 @@ class AttributeParser:
             return bool(int(text))
         return int(text) if re.fullmatch(r"-?\d+", text) and kind != FLOAT else float(text)
 
-    def _sequence(self, closing: str, kinds: list[Type | None], is_type: bool) -> list:
+    def _parse_sequence(self, closing: str, kinds: list[Type | None], is_type: bool) -> list:
         self.tokens.advance()
         found: list[object] = []
         while not self.tokens.take(closing):
@@ -149,7 +149,7 @@ class AttributeParser:
         while not self.tokens.take("}"):
             key = self.value(kind.key if isinstance(kind, DictType) else None)
             if not found and self.tokens.take("}"):
-                return _scalar(key, kind)
+                return _make_scalar(key, kind)
             self.tokens.expect(":")
             found[key] = self.value(kind.value if isinstance(kind, DictType) else None)
             self.tokens.take(",")
@@ -179,7 +179,7 @@ def _decode_escape(code: str) -> bytes:
     return _LETTERS.get(code, code).encode("utf-8")
 
 
-def _zeros(kind: Type | None) -> Tensor:
+def _make_stand_in(kind: Type | None) -> Tensor:
     """Return the stand-in for a tensor whose elements are not shown."""
     dtype = kind.dtype if isinstance(kind, TensorType) else None
     if isinstance(kind, TensorType) and kind.sizes is not None and None not in kind.sizes and math.prod(kind.sizes) != 1:
@@ -187,12 +187,12 @@ def _zeros(kind: Type | None) -> Tensor:
     return tensor([], dtype=dtype or float32)
 
 
-def _scalar(number: object, kind: Type | None) -> Tensor:
+def _make_scalar(number: object, kind: Type | None) -> Tensor:
     if isinstance(kind, TensorType) and kind.dtype is not None:
         made = tensor(number, dtype=kind.dtype)
         return made.reshape(kind.sizes) if kind.sizes and None not in kind.sizes else made
     return tensor(number, dtype=float32 if isinstance(number, float) else None)
 
 
-def _element(word: str) -> float | int:
+def _parse_element(word: str) -> float | int:
     return int(word) if re.fullmatch(r"-?\d+", word) else float(word)

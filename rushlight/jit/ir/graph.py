@@ -24,7 +24,7 @@ from rushlight.jit.types.kinds import TENSOR, Type
 
 __all__ = ["Block", "Graph", "Node", "Use", "Value"]
 
-printer = LazyModule("rushlight.jit.ir.printer")  # the printer of graphs, which few programs need
+printer = LazyModule("rushlight.jit.ir.printer")  # lazy: few programs print graphs
 
 
 class CodeKeeper(Protocol):
@@ -139,7 +139,7 @@ class Graph:
     def copy(self) -> Graph:
         """Return an equal graph."""
         made = Graph()
-        made.block.clone_from(self.block, _no_outside)
+        made.block.clone_from(self.block, _refuse_outside)
         return made
 
     @property
@@ -176,5 +176,5 @@ class Graph:
             self.current_range = saved
 
 
-def _no_outside(value: Value) -> Value:
+def _refuse_outside(value: Value) -> Value:
     raise ValueError(f"%{value.debug_name} is not made in the graph")

@@ -88,7 +88,7 @@ def _lint_loop(node: Node) -> None:
 
 
 def _lint_held(node: Node, held: Graph) -> None:
-    if node.kind == "prim::BailoutTemplate":  # it is not run: bailouts take their continuation from it
+    if node.kind == "prim::BailoutTemplate":  # a template is never executed; bailouts copy their continuation from it
         lint(held)
         return
     if len(held.inputs) != node.input_count:

@@ -310,7 +310,7 @@ class Node:
         for node in theirs:
             mine = blocks.get(node.block)
             if mine is not None:
-                if mine is node:  # one contains the other: the outer comes first
+                if mine is node:  # one node contains the other: the outer one counts as first
                     return mine is self
                 return mine.position < node.position
         raise ValueError("the nodes are of different graphs")

@@ -75,7 +75,7 @@ class _Parser:
 
     def whole(self) -> Graph:
         """Parse the graph, with the graphs that its nodes hold."""
-        graph = self._graph()
+        graph = self._parse_graph()
         while self.tokens.take("with"):
             self._parse_subgraph()
         if self.tokens.token:
@@ -93,35 +93,35 @@ class _Parser:
         if node is None:
             raise self.tokens.error(f"no node refers to the graph {name!r}")
         outer, self.pending = self.pending, {}
-        node.set("Subgraph", self._graph())
+        node.set("Subgraph", self._parse_graph())
         while self.pending and self.tokens.take("with"):
             self._parse_subgraph()
         self.pending = outer
 
-    def _graph(self) -> Graph:
+    def _parse_graph(self) -> Graph:
         self.made = Graph()
         self.values = {}
         self.tokens.expect("graph")
-        self._inputs(self.made.block)
+        self._parse_inputs(self.made.block)
         self.tokens.expect(":")
-        self._nodes(self.made.block, "return")
+        self._parse_nodes(self.made.block, "return")
         self.made.reserve_numbers()
         return self.made
 
-    def _nodes(self, block: Block, end: str) -> None:
+    def _parse_nodes(self, block: Block, end: str) -> None:
         while not self.tokens.take(end):
             if not self.tokens.token:
                 raise self.tokens.error(f"expected {end!r}")
-            self._node(block)
-        for value in self._arguments():
+            self._parse_node(block)
+        for value in self._parse_arguments():
             block.add_output(value)
         self.all_values.update(self.values)
 
-    def _inputs(self, block: Block) -> None:
+    def _parse_inputs(self, block: Block) -> None:
         self.tokens.expect("(")
         while not self.tokens.take(")"):
             name, kind = self._parse_typed_value()
-            self._name(block.add_input(kind=kind), name)
+            self._parse_name(block.add_input(kind=kind), name)
             if not self.tokens.take(","):
                 self.tokens.expect(")")
                 break
@@ -142,14 +142,14 @@ class _Parser:
             found = self.classes.setdefault(name, EnumType(plain, ANY) if is_enum else ClassType(plain))
         return found
 
-    def _name(self, value: Value, name: str) -> None:
+    def _parse_name(self, value: Value, name: str) -> None:
         if name.isdecimal():
             value.unique = int(name)
         else:
             value.debug_name = name
         self.values[name] = value
 
-    def _arguments(self) -> list[Value]:
+    def _parse_arguments(self) -> list[Value]:
         self.tokens.expect("(")
         found = []
         while not self.tokens.take(")"):
@@ -165,25 +165,25 @@ class _Parser:
 
     # Nodes
 
-    def _node(self, block: Block) -> None:
+    def _parse_node(self, block: Block) -> None:
         line = self._line(self.tokens._next - len(self.tokens.token))
         results = []
         while self.tokens.kind == "value":
             results.append(self._parse_typed_value())
             self.tokens.take(",")
-        if results or self.tokens.token == "=":  # a few nodes without results omit it
+        if results or self.tokens.token == "=":  # nodes without results are printed without "="
             self.tokens.expect("=")
         node = self._new_node()
         if self.tokens.token == "[":
-            self._attributes(node, results[0][1] if results else NONE)
-        for value in self._arguments():
+            self._parse_attributes(node, results[0][1] if results else NONE)
+        for value in self._parse_arguments():
             node.add_input(value)
         block.append(node)
-        self._place(node, line)
+        self._set_place(node, line)
         while self.tokens.kind == "name" and self.tokens.token.startswith("block"):
-            self._inner_block(node)
+            self._parse_inner_block(node)
         for name, kind in results:
-            self._name(node.add_output(kind), name)
+            self._parse_name(node.add_output(kind), name)
 
     def _new_node(self) -> Node:
         """Create a node of the following kind; `^name()` is a Python function."""
@@ -198,7 +198,7 @@ class _Parser:
         self._note_held_graph(node)
         return node
 
-    def _place(self, node: Node, line: int) -> None:
+    def _set_place(self, node: Node, line: int) -> None:
         place = self.places.get(line)
         if place is None:
             return
@@ -216,24 +216,24 @@ class _Parser:
             node.kind = matched[1]
             node.set("Subgraph", None)
 
-    def _inner_block(self, node: Node) -> None:
+    def _parse_inner_block(self, node: Node) -> None:
         self.tokens.advance()
         block = node.add_block()
         outer, self.values = self.values, dict(self.values)
-        self._inputs(block)
+        self._parse_inputs(block)
         self.tokens.expect(":")
-        self._nodes(block, "->")
+        self._parse_nodes(block, "->")
         self.values = outer
 
-    def _attributes(self, node: Node, kind: Type) -> None:
+    def _parse_attributes(self, node: Node, kind: Type) -> None:
         self.tokens.expect("[")
         while not self.tokens.take("]"):
-            self._attribute(node, self.tokens.expect_kind("name"), kind)
+            self._parse_attribute(node, self.tokens.expect_kind("name"), kind)
             if not self.tokens.take(","):
                 self.tokens.expect("]")
                 break
 
-    def _attribute(self, node: Node, name: str, kind: Type) -> None:
+    def _parse_attribute(self, node: Node, name: str, kind: Type) -> None:
         if self.tokens.token != "=":
             raise self.tokens.error("expected '='")
         is_constant = node.kind == "prim::Constant"
@@ -243,10 +243,10 @@ class _Parser:
             return
         self.tokens.advance()
         if is_constant and name == "name" and isinstance(kind, FunctionType):
-            node.set("value", self._function(unquoted(self.tokens.expect_kind("string"))))
+            node.set("value", self._parse_function(unquoted(self.tokens.expect_kind("string"))))
             return
         node.set(name, self.attributes.value(kind if is_constant and name == "value" else None, name in _TYPE_ATTRIBUTES))
 
-    def _function(self, name: str) -> Function:
+    def _parse_function(self, name: str) -> Function:
         found = self.find_function(name) if self.find_function is not None else None
         return found if found is not None else Function(name)

@@ -20,7 +20,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.types.kinds import EnumType, TupleType, Type
 
-_SHOWN_ELEMENTS = 10  # larger tensors are not shown element by element
+_MAX_SHOWN_ELEMENTS = 10  # graphs print the elements of tensors of up to this size
 
 
 @runtime_checkable
@@ -115,7 +115,7 @@ class _Printer:
 def _tensor_text(value: Tensor) -> str:
     """Return a small tensor with its elements, as `{3}` or ` 1  2 [ CPUFloatType{2} ]`; `<Tensor>` for others."""
     count = value.numel()
-    if value.device.type != "cpu" or value.is_complex() or not 0 < count <= _SHOWN_ELEMENTS:
+    if value.device.type != "cpu" or value.is_complex() or not 0 < count <= _MAX_SHOWN_ELEMENTS:
         return "<Tensor>"
     if count == 1:
         item = value.item()

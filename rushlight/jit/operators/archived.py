@@ -83,14 +83,14 @@ def _register_convolutions() -> None:
     declare_operator("aten::_nnpack_available() -> bool", lambda: False)
 
 
-def _padder(mode: str) -> Callable:
+def _make_padder(mode: str) -> Callable:
     return lambda self, padding: functional.pad(self, list(padding), mode)
 
 
 def _register_padding() -> None:
     for name, mode in (("reflection", "reflect"), ("replication", "replicate")):
         for dims in (1, 2, 3):
-            declare_operator(f"aten::{name}_pad{dims}d(Tensor self, int[{2 * dims}] padding) -> Tensor", _padder(mode))
+            declare_operator(f"aten::{name}_pad{dims}d(Tensor self, int[{2 * dims}] padding) -> Tensor", _make_padder(mode))
     declare_operator("aten::max_unpool2d(Tensor self, Tensor indices, int[2] output_size) -> Tensor",
                       lambda self, indices, size: functional.max_unpool2d(self, indices, 1, 1, 0, list(size)))  # fmt: skip
 
@@ -125,8 +125,8 @@ def _renormalize_rows(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
     return weight
 
 
-def _range(start: float, end: float, step: float = 1, kind: int | None = None, form: object = None, place: device | None = None,
-           pinned: object = None) -> Tensor:  # fmt: skip
+def _inclusive_range(start: float, end: float, step: float = 1, kind: int | None = None, form: object = None,
+                     place: device | None = None, pinned: object = None) -> Tensor:  # fmt: skip
     """Return the old `range`, which includes the end."""
     chosen = None if kind is None else dtype_of_number(kind)
     made = aten.arange(start, end + (step if step * (int((end - start) / step)) == end - start else 0), step, dtype=chosen)
@@ -135,9 +135,9 @@ def _range(start: float, end: float, step: float = 1, kind: int | None = None, f
 
 def _register_ranges() -> None:
     options = "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
-    declare_operator(f"aten::range.step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor", _range)
+    declare_operator(f"aten::range.step(Scalar start, Scalar end, Scalar step=1, {options}) -> Tensor", _inclusive_range)
     declare_operator(f"aten::range(Scalar start, Scalar end, {options}) -> Tensor",
-                      lambda start, end, *rest: _range(start, end, 1, *rest))  # fmt: skip
+                      lambda start, end, *rest: _inclusive_range(start, end, 1, *rest))  # fmt: skip
     declare_operator("aten::_dim_arange(Tensor like, int dim) -> Tensor", lambda like, dim: aten.arange(like.size(dim)))
 
 

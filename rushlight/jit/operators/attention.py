@@ -17,7 +17,7 @@ aten = namespaces.namespace("aten")
 _SOURCE, _PADDING = 0, 1
 
 
-def _additive(mask: Tensor, kind: int | None, scores: Tensor) -> Tensor:
+def _additive_mask(mask: Tensor, kind: int | None, scores: Tensor) -> Tensor:
     """Return a mask that is True where forbidden, as an additive mask for scores of shape (batch, heads, target, source)."""
     if mask.dtype.is_floating_point:
         added = mask
@@ -41,7 +41,7 @@ def native_attention(
         parts.append(projected.view(given.size(0), given.size(1), num_head, embed_dim // num_head).transpose(1, 2))
     scores = (parts[0] / math.sqrt(embed_dim // num_head)) @ parts[1].transpose(-2, -1)
     if mask is not None:
-        scores = scores + _additive(mask, mask_type, scores)
+        scores = scores + _additive_mask(mask, mask_type, scores)
     attention = scores.softmax(-1)
     if mask is not None:
         attention = attention.nan_to_num(0.0)

@@ -56,7 +56,7 @@ def _round_to_zero(a: int, b: int) -> int:
     return wrapped(quotient if (a < 0) == (b < 0) else -quotient)
 
 
-def _binary(name: str, pairs: Sequence[tuple[str, str, str]], function: Callable, own: Callable | None = None) -> None:
+def _register_binary(name: str, pairs: Sequence[tuple[str, str, str]], function: Callable, own: Callable | None = None) -> None:
     """Register overloads named by their types: `.int`, `.int_float`; `own` is the function for two ints."""
     for left, right, result in pairs:
         overload = left if left == right else f"{left}_{right}"
@@ -110,17 +110,18 @@ def _int_power(a: int, b: int) -> int:
 
 def _register_arithmetic() -> None:
     for name, function in (("add", operator.add), ("sub", operator.sub), ("mul", operator.mul)):
-        _binary(f"aten::{name}", [*_SAME, *_COMPLEX], function, wrapping(function))
+        _register_binary(f"aten::{name}", [*_SAME, *_COMPLEX], function, wrapping(function))
         declare_operator(f"aten::{name}(Scalar a, Scalar b) -> Scalar", wrapping(function))
-    _binary("aten::div", [("int", "int", "float"), ("float", "float", "float"), ("complex", "complex", "complex")], _divide)
+    quotients = [("int", "int", "float"), ("float", "float", "float"), ("complex", "complex", "complex")]
+    _register_binary("aten::div", quotients, _divide)
     declare_operator("aten::div(Scalar a, Scalar b) -> float", _divide)
-    _binary("aten::floordiv", _SAME, _floor_divide, wrapping(_floor_divide))
+    _register_binary("aten::floordiv", _SAME, _floor_divide, wrapping(_floor_divide))
     declare_operator("aten::floordiv(Scalar a, Scalar b) -> Scalar", wrapping(_floor_divide))
     declare_operator("aten::__round_to_zero_floordiv.int(int a, int b) -> int", _round_to_zero)
-    _binary("aten::remainder", _SAME, _remainder)
+    _register_binary("aten::remainder", _SAME, _remainder)
     declare_operator("aten::remainder(Scalar a, Scalar b) -> Scalar", _remainder)
     powers = [("int", "int", "float"), *(pair for pair in _SAME if pair[0] != "int" or pair[1] != "int")]
-    _binary("aten::pow", [*powers, ("complex", "complex", "complex"), ("float", "complex", "complex"),
+    _register_binary("aten::pow", [*powers, ("complex", "complex", "complex"), ("float", "complex", "complex"),
                           ("complex", "float", "complex")], _power)  # fmt: skip
     declare_operator("aten::pow.Scalar_Scalar(Scalar a, Scalar b) -> float", _power)
     declare_operator("aten::pow.int_to_int(int a, int b) -> int", _int_power)
@@ -129,12 +130,12 @@ def _register_arithmetic() -> None:
 def _register_comparisons() -> None:
     ordered = {"lt": operator.lt, "gt": operator.gt, "le": operator.le, "ge": operator.ge}
     for name, function in {**ordered, "eq": operator.eq, "ne": operator.ne}.items():
-        _binary(f"aten::{name}", _COMPARED, function)
+        _register_binary(f"aten::{name}", _COMPARED, function)
         declare_operator(f"aten::{name}.str(str a, str b) -> bool", function)
         declare_operator(f"aten::{name}(Scalar a, Scalar b) -> bool", function)
     for name, function in (("eq", operator.eq), ("ne", operator.ne)):
-        _binary(f"aten::{name}", [("complex", "complex", "bool"), ("float", "complex", "bool"), ("complex", "float", "bool")],
-                function)  # fmt: skip
+        mixed = [("complex", "complex", "bool"), ("float", "complex", "bool"), ("complex", "float", "bool")]
+        _register_binary(f"aten::{name}", mixed, function)
         for kind in ("bool", "Device"):
             declare_operator(f"aten::{name}.{kind.lower()}({kind} a, {kind} b) -> bool", function)
         declare_operator(f"aten::{name}.enum(AnyEnumType a, AnyEnumType b) -> bool", function)
@@ -161,7 +162,7 @@ def _register_bits() -> None:
     declare_operator("aten::__not__(bool self) -> bool", operator.not_)
 
 
-def _unary(name: str, function: Callable, kinds: str = "int float Scalar", result: str = "float") -> None:
+def _register_unary(name: str, function: Callable, kinds: str = "int float Scalar", result: str = "float") -> None:
     for kind in kinds.split():
         given = "Scalar" if kind == "Scalar" else "complex" if kind == "complex" else result
         declare_operator(f"aten::{name}.{kind}({kind} a) -> {given}", function)
@@ -192,15 +193,15 @@ def _to_int(function: Callable) -> Callable:
 
 def _register_math() -> None:
     for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "exp"):
-        _unary(name, _either(getattr(math, name), getattr(cmath, name)), "int float complex Scalar")
-    _unary("sqrt", _either(_square_root, cmath.sqrt), "int float complex Scalar")
-    _unary("log", _either(_logarithm(math.log), cmath.log), "int float complex Scalar")
-    _unary("log10", _either(_logarithm(math.log10), cmath.log10), "int float complex Scalar")
+        _register_unary(name, _either(getattr(math, name), getattr(cmath, name)), "int float complex Scalar")
+    _register_unary("sqrt", _either(_square_root, cmath.sqrt), "int float complex Scalar")
+    _register_unary("log", _either(_logarithm(math.log), cmath.log), "int float complex Scalar")
+    _register_unary("log10", _either(_logarithm(math.log10), cmath.log10), "int float complex Scalar")
     for name in ("lgamma", "erf", "erfc", "expm1", "log1p", "degrees", "radians", "fabs", "gamma"):
-        _unary(name, getattr(math, name))
+        _register_unary(name, getattr(math, name))
     for name in ("floor", "ceil"):
-        _unary(name, _to_int(getattr(math, name)), result="int")
-    _unary("round", lambda a: float(round(a)))
+        _register_unary(name, _to_int(getattr(math, name)), result="int")
+    _register_unary("round", lambda a: float(round(a)))
     for kind in ("int", "float", "complex"):
         declare_operator(f"aten::neg.{kind}({kind} a) -> {kind}", wrapping(operator.neg))
         declare_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", wrapping(abs))
@@ -218,16 +219,16 @@ def _register_math() -> None:
 def _register_math_of_two() -> None:
     for name, function in (("fmod", math.fmod), ("atan2", math.atan2), ("copysign", math.copysign),
                            ("mathremainder", math.remainder)):  # fmt: skip
-        _binary(f"aten::{name}", _REAL, function)
-    _binary("aten::log", [*_REAL, *_COMPLEX], _logarithm_of_base)
+        _register_binary(f"aten::{name}", _REAL, function)
+    _register_binary("aten::log", [*_REAL, *_COMPLEX], _logarithm_of_base)
     declare_operator("aten::gcd.int(int a, int b) -> int", wrapping(math.gcd))
     declare_operator("aten::factorial.int(int a) -> int", wrapping(math.factorial))
     declare_operator("aten::ldexp(float x, int i) -> float", math.ldexp)
     declare_operator("aten::frexp(float a) -> (float, int)", math.frexp)
     declare_operator("aten::modf(float a) -> (float, float)", math.modf)
-    _binary("aten::polar", [("int", "int", "complex"), ("float", "float", "complex"), ("int", "float", "complex"),
+    _register_binary("aten::polar", [("int", "int", "complex"), ("float", "float", "complex"), ("int", "float", "complex"),
                             ("float", "int", "complex")], cmath.rect)  # fmt: skip
-    _binary("aten::divmod", [(a, b, f"({r}, {r})") for a, b, r in _SAME], _divmod)
+    _register_binary("aten::divmod", [(a, b, f"({r}, {r})") for a, b, r in _SAME], _divmod)
 
 
 def _divmod(a, b):
@@ -246,7 +247,7 @@ def _logarithm_of_base(a, b):
 
 def _register_extremes() -> None:
     for name, function in (("max", max), ("min", min)):
-        _binary(f"prim::{name}", _SAME, lambda a, b, choose=function: float(choose(a, b)), function)
+        _register_binary(f"prim::{name}", _SAME, lambda a, b, choose=function: float(choose(a, b)), function)
         declare_operator(f"prim::{name}(Scalar a, Scalar b) -> Scalar", function)
         for kind in ("int", "float", "bool"):
             declare_operator(f"prim::{name}.{kind}_list({kind}[] l, {kind}[] r) -> {kind}[]", function)

@@ -113,7 +113,7 @@ class AliasDb:
         self._contents[self._wildcard] = self._wildcard
         for value in graph.inputs:
             self._join(value, self._wildcard)
-        self._block(graph.block)
+        self._analyze_block(graph.block)
         for item in list(self._parent):
             if isinstance(item, Value):
                 self._members.setdefault(self._find(item), []).append(item)
@@ -260,19 +260,19 @@ class AliasDb:
 
     # The graph
 
-    def _block(self, block: Block) -> None:
+    def _analyze_block(self, block: Block) -> None:
         for node in block.nodes:
             for inner in node.blocks:
-                self._block(inner)
-            self._node(node)
+                self._analyze_block(inner)
+            self._analyze_node(node)
 
-    def _node(self, node: Node) -> None:
+    def _analyze_node(self, node: Node) -> None:
         kind = node.kind
         if kind == "prim::If":
             for block in node.blocks:
                 self._join_pairs(node.outputs, block.outputs)
         elif kind == "prim::Loop":
-            self._loop(node)
+            self._analyze_loop(node)
         elif kind in _CONSTRUCTS:
             for value in node.inputs:
                 self._add_to_contents(value, node.output)
@@ -285,18 +285,18 @@ class AliasDb:
             self._get_attribute(node)
         elif kind == "prim::SetAttr":
             self._add_to_contents(node.input(1), node.input())
-            self._write(node, node.input())
-        elif kind in ("prim::Enter", "prim::Exit") and not node.has_uses:  # methods that access only their object
-            self._write(node, node.input())
+            self._analyze_write(node, node.input())
+        elif kind in ("prim::Enter", "prim::Exit") and not node.has_uses:  # __enter__ and __exit__ access only their object
+            self._analyze_write(node, node.input())
             self._deep_writes.append((node, node.input()))
-        elif kind == "prim::BailOut":  # everything passed to the rest of the graph escapes
+        elif kind == "prim::BailOut":  # the rest of the graph, run after a bailout, may do anything with its inputs
             self._join(node.output, node.input(1))
         elif kind in ("prim::DifferentiableGraph", "prim::FunctionalGraph", "prim::FallbackGraph"):
             self._analyze_subgraph_node(node)
         elif kind not in _FRESH:
-            self._operator(node)
+            self._analyze_operator(node)
 
-    def _loop(self, node: Node) -> None:
+    def _analyze_loop(self, node: Node) -> None:
         body = node.blocks[0]
         self._join_pairs(body.inputs[1:], node.inputs[2:])
         self._join_pairs(body.outputs[1:], body.inputs[1:])
@@ -327,16 +327,16 @@ class AliasDb:
         if is_mutable(value.type):
             self._join(value, self._inside(container))
 
-    def _write(self, node: Node, value: Value) -> None:
+    def _analyze_write(self, node: Node, value: Value) -> None:
         self._writes.setdefault(node, []).append(value)
 
-    def _operator(self, node: Node) -> None:
+    def _analyze_operator(self, node: Node) -> None:
         operator = operator_of(node)
         if operator is None or operator.schema.is_vararg:
             for value in (*node.inputs, *node.outputs):
                 if is_mutable(value.type):
                     self._join(value, self._wildcard)
-                    self._write(node, value)
+                    self._analyze_write(node, value)
                     self._deep_writes.append((node, value))
             return
         self._by_schema(node, operator)
@@ -346,7 +346,7 @@ class AliasDb:
         inputs = list(zip(operator.schema.arguments, node.inputs, strict=False))
         for argument, value in inputs:
             if argument.is_write:
-                self._write(node, value)
+                self._analyze_write(node, value)
             self._note(named, argument, value)
             if "->" in argument.alias:
                 self._add_to_contents(value, node.input())

@@ -90,25 +90,25 @@ class _Rest:
         self.copies: dict[Value, Value] = {}
         start = next(node for node in template.find_all_nodes(BAILOUT) if node["index"] == index)
         self.copies[start.input()] = self.graph.add_input(None, start.input().type)
-        self._rest_of_block(start)
+        self._copy_rest_of_block(start)
         for value in template.outputs:
-            self.graph.register_output(self._value(value))
+            self.graph.register_output(self._copy_of(value))
 
-    def _value(self, value: Value) -> Value:
+    def _copy_of(self, value: Value) -> Value:
         """Return the counterpart of a template's value: a copy, or an input of the rest."""
         if value not in self.copies:
             if value.is_constant:
-                self.copies[value] = self.graph.block.prepend(self.graph.clone_node(value.node, self._value)).output
+                self.copies[value] = self.graph.block.prepend(self.graph.clone_node(value.node, self._copy_of)).output
             else:
                 self.copies[value] = self.graph.add_input(None, value.type)
                 self.live.append(value)
         return self.copies[value]
 
     def _copy(self, node: Node) -> None:
-        copy = self.graph.block.append(self.graph.clone_node(node, self._value))
+        copy = self.graph.block.append(self.graph.clone_node(node, self._copy_of))
         self.copies.update(zip(node.outputs, copy.outputs, strict=True))
 
-    def _rest_of_block(self, start: Node) -> None:
+    def _copy_rest_of_block(self, start: Node) -> None:
         """Copy the code after a node in its block, and then the code after the block's own node."""
         node, block = start, start.block
         while node is not block.result:
@@ -120,16 +120,16 @@ class _Rest:
         if owner.kind == "prim::Loop":
             self._append_remaining_rounds(owner)
         else:
-            self.copies.update(zip(owner.outputs, map(self._value, block.outputs), strict=True))
-        self._rest_of_block(owner.next)
+            self.copies.update(zip(owner.outputs, map(self._copy_of, block.outputs), strict=True))
+        self._copy_rest_of_block(owner.next)
 
     def _append_remaining_rounds(self, loop: Node) -> None:
         """Append a loop over the rounds that follow the interrupted one. Rounds keep their numbers."""
         body = loop.blocks[0]
         one = self.graph.block.append(self.graph.create("prim::Constant")).set("value", 1).output.set_type(INT)
-        done = self._number("aten::add", self._value(body.inputs[0]), one)
-        left = self._number("aten::sub", self._value(loop.input()), done)
-        made = self.graph.block.append(self.graph.create("prim::Loop", [left, *map(self._value, body.outputs)], 0))
+        done = self._insert_int_operator("aten::add", self._copy_of(body.inputs[0]), one)
+        left = self._insert_int_operator("aten::sub", self._copy_of(loop.input()), done)
+        made = self.graph.block.append(self.graph.create("prim::Loop", [left, *map(self._copy_of, body.outputs)], 0))
         made.source_range = loop.source_range
         rounds = made.add_block()
         inside = dict(self.copies)
@@ -138,13 +138,13 @@ class _Rest:
         inside[body.inputs[0]] = number
         for value in body.inputs[1:]:
             inside[value] = rounds.add_input(None, value.type)
-        self._fill(rounds, body, inside)
+        self._fill_loop(rounds, body, inside)
         for value in loop.outputs:
             self.copies[value] = made.add_output(value.type)
 
-    def _fill(self, rounds: Block, body: Block, inside: dict[Value, Value]) -> None:
+    def _fill_loop(self, rounds: Block, body: Block, inside: dict[Value, Value]) -> None:
         def value_of(value: Value) -> Value:
-            return inside[value] if value in inside else self._value(value)
+            return inside[value] if value in inside else self._copy_of(value)
 
         for node in body.nodes:
             copy = rounds.append(self.graph.clone_node(node, value_of))
@@ -152,5 +152,5 @@ class _Rest:
         for value in body.outputs:
             rounds.add_output(value_of(value))
 
-    def _number(self, kind: str, first: Value, second: Value) -> Value:
+    def _insert_int_operator(self, kind: str, first: Value, second: Value) -> Value:
         return self.graph.block.append(self.graph.create(kind, [first, second])).output.set_type(INT)

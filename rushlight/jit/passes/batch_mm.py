@@ -91,7 +91,7 @@ def _reduce(node: Node, products: list[Node]) -> None:
     node.output.replace_all_uses_with(made.output.copy_metadata(node.output))
 
 
-# Products with one factor in common
+# Batch products that share a factor
 
 
 def _batch_sides(block: Block) -> None:
@@ -105,12 +105,12 @@ def _batch_sides(block: Block) -> None:
             if other is not None:
                 groups.setdefault((node.input(side), other), []).append(node)
         for (shared, _), nodes in groups.items():
-            independent = _independent(nodes)
+            independent = _select_independent(nodes)
             if len(independent) >= _MIN_BATCH and _LOG.permits("{} products share %{}", len(independent), shared.debug_name):
                 _batch(shared, independent, side)
 
 
-def _independent(nodes: list[Node]) -> list[Node]:
+def _select_independent(nodes: list[Node]) -> list[Node]:
     """Return the nodes whose factors are available before the first node."""
     if not nodes:
         return []
@@ -131,7 +131,7 @@ def _batch(shared: Value, nodes: list[Node], side: int) -> None:
         node.output.replace_all_uses_with(made.add_output().copy_metadata(node.output))
 
 
-# The functions of the new operators
+# Functions behind the operators that this pass inserts
 
 
 def _tree_reduce(*factors: Tensor) -> Tensor:

@@ -19,10 +19,10 @@ _LOG = PassLog(__file__)
 @graph_pass("CanonicalizeOutputs", "_jit_pass_canonicalize_graph_outputs")
 def canonicalize_outputs(graph: Graph) -> None:
     """Order results by their uses."""
-    _block(graph.block)
+    _canonicalize_block(graph.block)
 
 
-def _block(block: Block) -> None:
+def _canonicalize_block(block: Block) -> None:
     """Process the last node first: an order depends on later uses, including inner blocks' outputs."""
     for node in block.reversed_nodes:
         if node.kind in ("prim::If", "prim::Loop"):
@@ -30,14 +30,14 @@ def _block(block: Block) -> None:
             if order != sorted(order) and _LOG.permits("the results of {} are put in the order {}", node, order):
                 _reorder(node, order)
         for inner in node.blocks:
-            _block(inner)
+            _canonicalize_block(inner)
 
 
 def _order(node: Node) -> list[int]:
     first = [_first_use(value) for value in node.outputs]
     used = [index for index, use in enumerate(first) if use is not None]
     ordered: list[int] = []
-    for index in used:  # insertion sort, as there are few results, and uses can only be compared in pairs
+    for index in used:  # insertion sort: results are few, and two uses can only be compared with each other
         place = next((at for at, other in enumerate(ordered) if _is_before(first[index], first[other])), len(ordered))
         ordered.insert(place, index)
     return ordered + [index for index, use in enumerate(first) if use is None]

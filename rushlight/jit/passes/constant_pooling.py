@@ -17,7 +17,7 @@ _LOG = PassLog(__file__)
 def constant_pooling(graph: Graph) -> None:
     """Pool the constants of a graph."""
     known: dict[tuple, Node] = {}
-    last = graph.block.param  # the last of the constants at the graph's beginning
+    last = graph.block.param  # the last constant of those moved to the graph's beginning
     for node in list(graph.all_nodes()):
         if node.kind != "prim::Constant":
             continue

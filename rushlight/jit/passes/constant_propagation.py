@@ -70,9 +70,9 @@ class _Propagator:
         changed = False
         for node in block.nodes:
             if node.kind == "prim::If":
-                changed |= self._if(node)
+                changed |= self._propagate_if(node)
             elif node.kind == "prim::Loop":
-                changed |= self._loop(node)
+                changed |= self._propagate_loop(node)
             else:
                 for inner in node.blocks:
                     changed |= self.block(inner)
@@ -111,7 +111,7 @@ class _Propagator:
 
     # Ifs
 
-    def _if(self, node: Node) -> bool:
+    def _propagate_if(self, node: Node) -> bool:
         condition = node.input().constant()
         if isinstance(condition, bool) and _LOG.permits("the condition of {} is {}", node, condition):
             taken = node.blocks[0 if condition else 1]
@@ -144,7 +144,7 @@ class _Propagator:
 
     # Loops
 
-    def _loop(self, node: Node) -> bool:
+    def _propagate_loop(self, node: Node) -> bool:
         trips, condition = node.input().constant(), node.input(1).constant()
         if (type(trips) is int and trips < 1) or condition is False:
             if _LOG.permits("{} never runs", node):
@@ -218,7 +218,7 @@ def run_node(node: Node) -> list | None:
     try:
         with no_grad():
             result = function(*arguments)
-    except Exception as error:  # an error now must stay an error at run time, if the node is reached
+    except Exception as error:  # the node stays, and raises the error at run time if it is reached
         _LOG.debug("{} raises {}", node, error)
         return None
     if len(node.outputs) == 1:

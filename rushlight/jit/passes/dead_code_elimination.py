@@ -81,12 +81,12 @@ class _Marker:
             if self.aliases is not None:
                 self.aliases.add_reachable(self.live_memory, each)
             if each.node.kind == "prim::Param":
-                pending += self._behind_input(each)
+                pending += self._values_passed_as(each)
                 continue
             pending += self._needs(each.node)
-            pending += self._behind_output(each)
+            pending += self._values_returned_as(each)
 
-    def _behind_output(self, value: Value) -> list[Value]:
+    def _values_returned_as(self, value: Value) -> list[Value]:
         node = value.node
         if node.kind == "prim::If":
             return [block.outputs[value.offset] for block in node.blocks]
@@ -98,7 +98,7 @@ class _Marker:
             ]
         return [output for block in node.blocks for output in block.outputs]
 
-    def _behind_input(self, value: Value) -> list[Value]:
+    def _values_passed_as(self, value: Value) -> list[Value]:
         node = value.node.block.owner
         if node is None or node.kind != "prim::Loop" or value.offset == 0:
             return []

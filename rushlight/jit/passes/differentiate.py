@@ -85,14 +85,14 @@ class _Differentiator:
         for index, value in enumerate(self.f.outputs):
             if value in self.needs:
                 self.gradient.df_input_vjps.append(index)
-                self._accumulate(value, self.df.add_input(None, _plain(value)))
+                self._accumulate(value, self.df.add_input(None, _gradient_type(value)))
         for node in self.f.block.reversed_nodes:
             if any(value in self.grads for value in node.outputs) and full_name(node) in FORMULAS:
-                self._backward(node)
+                self._differentiate_node(node)
         for index, value in enumerate(self.f.inputs):
             if value in self.needs:
                 grad = self.grads.get(value)
-                self.df.register_output(self._zero() if grad is None else grad)
+                self.df.register_output(self._zero_gradient() if grad is None else grad)
                 self.gradient.df_output_vjps.append(index)
 
     def _find_needs(self) -> None:
@@ -101,14 +101,14 @@ class _Differentiator:
             if any(value in self.needs for value in node.inputs):
                 self.needs.update(filter(needs_gradient, node.outputs))
 
-    def _zero(self) -> Value:
+    def _zero_gradient(self) -> Value:
         return self.df.insert("prim::AutogradZero").output.set_type(TensorType(undefined=True))
 
     def _accumulate(self, value: Value, grad: Value) -> None:
         known = self.grads.get(value)
         self.grads[value] = grad if known is None else self.df.insert("prim::AutogradAdd", [known, grad]).output
 
-    def _backward(self, node: Node) -> None:
+    def _differentiate_node(self, node: Node) -> None:
         names = tuple(argument.name for argument in operator_of(node).schema.arguments)
         formula = formula_of(full_name(node), names)
         inputs = dict(zip(names, node.inputs, strict=True))
@@ -119,7 +119,7 @@ class _Differentiator:
         results = self._write(block, formula, values, targets)
         for name in targets:
             block.add_output(results[name])
-            self._accumulate(inputs[name], made.add_output().set_type(_plain(inputs[name])))
+            self._accumulate(inputs[name], made.add_output().set_type(_gradient_type(inputs[name])))
 
     def _write(self, block: Block, formula: Formula, values: dict[str, Value], targets: list[str]) -> dict[str, Value]:
         """Copy a formula into a block; returns the gradients of the targets there."""
@@ -196,7 +196,7 @@ def _nodes_for(formula: Formula, targets: list[str]) -> set[Node]:
     return found
 
 
-def _plain(value: Value) -> TensorType:
+def _gradient_type(value: Value) -> TensorType:
     """Return the type of a value's gradient, which may be absent."""
     kind = value.type
     return TensorType(kind.dtype, kind.sizes, None, None, kind.device)

@@ -110,7 +110,7 @@ def _fold_norm(node: Node, wanted: Callable[[Node], bool]) -> bool:
     moved = moved * scale
     if shift is not None:
         moved = moved + shift.to(float64)
-    _set_parameters(layer, _per_channel(weight, scale), moved)
+    _set_parameters(layer, _scale_channels(weight, scale), moved)
     node.output.replace_all_uses_with(layer.output)
     return True
 
@@ -119,7 +119,7 @@ def _zeros_like(value: Tensor) -> Tensor:
     return value.to(float64) * 0.0
 
 
-def _per_channel(weight: Tensor, scale: Tensor) -> Tensor:
+def _scale_channels(weight: Tensor, scale: Tensor) -> Tensor:
     """Return a weight with each output channel multiplied."""
     return weight.to(float64) * scale.reshape(-1, *[1] * (weight.dim() - 1))
 
@@ -153,7 +153,7 @@ def _fold_arithmetic(node: Node) -> bool:
         _set_parameters(layer, weight.to(float64), added if bias is None else bias.to(float64) + added)
     else:
         factor = 1.0 / other if node.kind == "aten::div" else other
-        _set_parameters(layer, _per_channel(weight, factor), None if bias is None else bias.to(float64) * factor)
+        _set_parameters(layer, _scale_channels(weight, factor), None if bias is None else bias.to(float64) * factor)
     node.output.replace_all_uses_with(layer.output)
     return True
 

@@ -30,13 +30,13 @@ _LOG = PassLog(__file__)
 def freeze_graph(graph: Graph, owner: ScriptObject, keeps: Iterable[str] = ()) -> None:
     """Fold the attributes of `owner` and its submodules into a method's graph. `keeps` lists attributes to preserve, dotted
     inside submodules."""
-    parts = _parts(graph, {graph.inputs[0]: owner})
+    parts = _graph_and_forks(graph, {graph.inputs[0]: owner})
     kept = _objects_and_names(owner, keeps).union(*(_assigned_attributes(*part) for part in parts))
     for part in parts:
         _Folder(*part, kept, with_mutable=False).run()
         constant_propagation(part[0])
         eliminate_dead_code(part[0])
-    if len(parts) > 1:  # one part may read what another one writes
+    if len(parts) > 1:  # a fork may read what the graph writes, and vice versa
         kept = kept.union(*(_Folder(*part, kept, with_mutable=True).written() for part in parts))
     for part in parts:
         _Folder(*part, kept, with_mutable=True).run()
@@ -52,7 +52,7 @@ def freeze_graph(graph: Graph, owner: ScriptObject, keeps: Iterable[str] = ()) -
 Objects = dict[Value, ScriptObject]
 
 
-def _parts(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
+def _graph_and_forks(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
     """Return a graph and the bodies of its forks, which become its own, each with the objects of its inputs."""
     found = [(graph, roots)]
     objects = known_objects(graph, roots)
@@ -60,7 +60,7 @@ def _parts(graph: Graph, roots: Objects) -> list[tuple[Graph, Objects]]:
         body = node["Subgraph"].copy()
         node.set("Subgraph", body)
         pairs = zip(body.inputs, node.inputs, strict=True)
-        found += _parts(body, {inside: objects[value] for inside, value in pairs if value in objects})
+        found += _graph_and_forks(body, {inside: objects[value] for inside, value in pairs if value in objects})
     return found
 
 
@@ -99,7 +99,8 @@ def known_objects(graph: Graph, roots: Objects) -> Objects:
     for node in graph.all_nodes():
         if node.kind == "prim::GetAttr" and node.input() in known:
             found = known[node.input()].slots[node["name"]]
-            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):  # extension objects are constants
+            # Extension objects (such as packed weights) become constants.
+            if isinstance(found, ScriptObject) and not isinstance(found, ExtensionObject):
                 known[node.output] = found
     return known
 
@@ -112,10 +113,10 @@ class _Folder:
         self.kept = kept
         self.objects = known_objects(graph, roots)
         self.paths: dict[Value, str] = dict.fromkeys(roots, "self")
-        self.aliases = AliasDb(graph, self._attribute) if with_mutable else None
+        self.aliases = AliasDb(graph, self._memory_of_attribute) if with_mutable else None
         self.made: dict[tuple[int, str], Value] = {}
 
-    def _attribute(self, node: Node) -> object | None:
+    def _memory_of_attribute(self, node: Node) -> object | None:
         """Return the identity of an attribute's memory: a tensor's storage."""
         owner = self.objects.get(node.input())
         value = None if owner is None else owner.slots[node["name"]]
@@ -128,7 +129,7 @@ class _Folder:
     def written(self) -> set[tuple]:
         """Return the memory of attributes that the graph writes to."""
         nodes = [node for node in self.graph.find_all_nodes("prim::GetAttr") if node.input() in self.objects]
-        return {self._attribute(node) for node in nodes if self.aliases.has_writers(node.output)} - {None}
+        return {self._memory_of_attribute(node) for node in nodes if self.aliases.has_writers(node.output)} - {None}
 
     def run(self) -> None:
         """Fold everything possible."""
@@ -138,7 +139,8 @@ class _Folder:
             path = f"{self.paths.get(node.input(), 'self')}.{node['name']}"
             self.paths[node.output] = path
             owner = self.objects[node.input()]
-            if node.output in self.objects or not self.kept.isdisjoint({(id(owner), node["name"]), self._attribute(node)}):
+            places = {(id(owner), node["name"]), self._memory_of_attribute(node)}
+            if node.output in self.objects or not self.kept.isdisjoint(places):
                 continue
             self._fold(node, owner, path)
 

@@ -16,13 +16,13 @@ from rushlight.jit.operators.lookup import has_side_effects, writes
 def group_nodes(block: Block, kind: str, may_join: Callable[[Node], bool], fewest: int) -> list[Node]:
     """Group the nodes of a block and of inner blocks; smaller groups are not created. Returns the new nodes."""
     made = []
-    for nodes in _groups(block, may_join, lambda inner: made.extend(group_nodes(inner, kind, may_join, fewest))):
+    for nodes in _find_groups(block, may_join, lambda inner: made.extend(group_nodes(inner, kind, may_join, fewest))):
         if len(nodes) >= fewest:
             made.append(make_group(nodes, kind))
     return made
 
 
-def _groups(block: Block, may_join: Callable[[Node], bool], inside: Callable[[Block], None]) -> list[list[Node]]:
+def _find_groups(block: Block, may_join: Callable[[Node], bool], inside: Callable[[Block], None]) -> list[list[Node]]:
     found: list[list[Node]] = []
     group: list[Node] = []
     readers: list[Node] = []
@@ -32,7 +32,7 @@ def _groups(block: Block, may_join: Callable[[Node], bool], inside: Callable[[Bl
         if node.kind == "prim::Constant":
             continue
         if may_join(node):
-            if group and _depends(node, readers):
+            if group and _depends_on(node, readers):
                 found.append(group)
                 group, readers = [], []
             after = node
@@ -43,7 +43,7 @@ def _groups(block: Block, may_join: Callable[[Node], bool], inside: Callable[[Bl
         elif _is_barrier(node):
             found.append(group)
             group, readers = [], []
-        elif _depends(node, group) or _depends(node, readers):
+        elif _depends_on(node, group) or _depends_on(node, readers):
             readers.append(node)
     found.append(group)
     return found
@@ -55,7 +55,7 @@ def _is_barrier(node: Node) -> bool:
     return any(_is_barrier(each) for block in node.blocks for each in block.nodes)
 
 
-def _depends(node: Node, makers: Iterable[Node]) -> bool:
+def _depends_on(node: Node, makers: Iterable[Node]) -> bool:
     makers = set(makers)
     return bool(makers) and any(value.node in makers for value in values_read(node))
 

@@ -26,17 +26,17 @@ GUARD = "prim::Guard"
 def eliminate_redundant_guards(graph: Graph) -> None:
     """Remove redundant guards."""
     if not has_reshaping(graph) and graph.find_node("aten::set_grad_enabled") is None:
-        _block(graph.block, {})
+        _eliminate_in_block(graph.block, {})
 
 
-def _block(block: Block, outer: dict[Value, Value]) -> None:
+def _eliminate_in_block(block: Block, outer: dict[Value, Value]) -> None:
     """Process the guards of a block. `outer` maps values to the results of guards before the block."""
     guarded = dict(outer)
     for node in block.nodes:
         if node.kind == GUARD:
             _guard(node, guarded)
         for inner in node.blocks:
-            _block(inner, guarded)
+            _eliminate_in_block(inner, guarded)
 
 
 def _guard(node: Node, guarded: dict[Value, Value]) -> None:

@@ -18,8 +18,8 @@ from rushlight.jit.types.kinds import ClassType
 _LOG = PassLog(__file__)
 
 
-_DEPTH = 64  # limits nested calls that are inlined
-_NODES = 200_000  # limits the growth of one graph
+_MAX_CALL_DEPTH = 64  # calls nested more deeply than this are not inlined
+_MAX_NODES = 200_000  # a graph that has grown to this size inlines no further calls
 
 
 @graph_pass("Inline", "_jit_pass_inline")
@@ -33,13 +33,13 @@ class _Inliner:
 
     def __init__(self) -> None:
         self.inside: list[Function] = []
-        self.room = _NODES
+        self.room = _MAX_NODES
 
     def block(self, block: Block) -> None:
         """Inline the calls of a block and of the blocks inside."""
-        self._nodes(block.nodes)
+        self._inline_in(block.nodes)
 
-    def _nodes(self, nodes: Iterable[Node]) -> None:
+    def _inline_in(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
             for inner in node.blocks:
                 self.block(inner)
@@ -49,19 +49,19 @@ class _Inliner:
             function = callee_of(node)
             if function is not None and self._may_inline(function):
                 if _LOG.permits("the call of '{}' is inlined", function.name):
-                    self._call(node, function)
+                    self._inline_call(node, function)
 
     def _may_inline(self, function: Function) -> bool:
-        return self.room > 0 and len(self.inside) < _DEPTH and all(each is not function for each in self.inside)
+        return self.room > 0 and len(self.inside) < _MAX_CALL_DEPTH and all(each is not function for each in self.inside)
 
-    def _call(self, node: Node, function: Function) -> None:
+    def _inline_call(self, node: Node, function: Function) -> None:
         body = function.graph if function.graph is not node.graph else function.graph.copy()
         self.room -= sum(1 for _ in body.all_nodes())
         before = node.previous
         after = node.next
         replace_call(node, body)
         self.inside.append(function)
-        self._nodes(_nodes_between(before, after))
+        self._inline_in(_nodes_between(before, after))
         self.inside.pop()
 
 

@@ -100,7 +100,7 @@ def _split_if(node: Node) -> None:
             continue
         if not _LOG.permits("the result %{} of an if is split", value.debug_name):
             return
-        elements = [_parts(end) for end in ends]
+        elements = [_tuple_elements(end) for end in ends]
         parts = _split_output(node, index)
         for block, each in zip(node.blocks, elements, strict=True):
             block.erase_output(index)
@@ -118,7 +118,7 @@ def _split_loop(node: Node) -> None:
             continue
         if not _LOG.permits("the carried value %{} of a loop is split", value.debug_name):
             return
-        firsts, lasts = _parts(begin), _parts(end)
+        firsts, lasts = _tuple_elements(begin), _tuple_elements(end)
         parts = _split_output(node, index)
         node.remove_input(index + 2)
         for offset, element in enumerate(firsts):
@@ -136,7 +136,7 @@ def _has_parts(value: Value) -> bool:
     return made and isinstance(value.type, TupleType)
 
 
-def _parts(value: Value) -> Sequence[Value]:
+def _tuple_elements(value: Value) -> Sequence[Value]:
     """Return the elements of a tuple that is constructed, constant or unused."""
     made = value.node
     if made.kind == "prim::TupleConstruct":
@@ -184,11 +184,11 @@ class _Flattener:
 
     def run(self) -> None:
         """Flatten the graph."""
-        self._inputs(self.graph.block, 0)
-        self._block(self.graph.block)
-        self._outputs(self.graph.block, 0)
+        self._lower_inputs(self.graph.block, 0)
+        self._lower_block(self.graph.block)
+        self._lower_outputs(self.graph.block, 0)
 
-    def _inputs(self, block: Block, start: int) -> None:
+    def _lower_inputs(self, block: Block, start: int) -> None:
         index = start
         while index < len(block.inputs):
             if isinstance(block.inputs[index].type, TupleType):
@@ -196,29 +196,29 @@ class _Flattener:
             else:
                 index += 1
 
-    def _block(self, block: Block) -> None:
+    def _lower_block(self, block: Block) -> None:
         for node in block.nodes:
-            self._node(node)
+            self._lower_node(node)
 
-    def _node(self, node: Node) -> None:
+    def _lower_node(self, node: Node) -> None:
         if node.kind == "prim::Constant" and isinstance(node.output.type, TupleType):
-            self._constant(node)
+            self._lower_constant(node)
             return
         self._check(node)
         if node.kind in _TAKERS:
             _lower(node)
             return
         if node.kind in ("prim::If", "prim::Loop"):
-            self._carrier(node)
+            self._lower_carrier(node)
 
-    def _carrier(self, node: Node) -> None:
+    def _lower_carrier(self, node: Node) -> None:
         is_loop = node.kind == "prim::Loop"
         if is_loop:
-            self._node_inputs(node, 2)
+            self._lower_node_inputs(node, 2)
         for inner in node.blocks:
-            self._inputs(inner, 0)
-            self._block(inner)
-            self._outputs(inner, 1 if is_loop else 0)
+            self._lower_inputs(inner, 0)
+            self._lower_block(inner)
+            self._lower_outputs(inner, 1 if is_loop else 0)
         index = 0
         while index < len(node.outputs):
             if isinstance(node.outputs[index].type, TupleType):
@@ -226,22 +226,22 @@ class _Flattener:
             else:
                 index += 1
 
-    def _node_inputs(self, node: Node, start: int) -> None:
+    def _lower_node_inputs(self, node: Node, start: int) -> None:
         index = start
         while index < node.input_count:
             value = node.input(index)
             if not isinstance(value.type, TupleType):
                 index += 1
                 continue
-            elements = self._elements(value, node)
+            elements = self._read_elements(value, node)
             node.remove_input(index)
             for offset, element in enumerate(elements):
                 node.insert_input(index + offset, element)
 
-    def _outputs(self, block: Block, start: int) -> None:
-        self._node_inputs(block.result, start)
+    def _lower_outputs(self, block: Block, start: int) -> None:
+        self._lower_node_inputs(block.result, start)
 
-    def _elements(self, value: Value, reader: Node) -> tuple[Value, ...]:
+    def _read_elements(self, value: Value, reader: Node) -> tuple[Value, ...]:
         if value.node.kind == "prim::TupleConstruct":
             return value.node.inputs
         if value.node.kind == "prim::Uninitialized":
@@ -252,14 +252,14 @@ class _Flattener:
     def _insert_uninitialized(self, node: Node, kind: object) -> Value:
         return self.graph.create("prim::Uninitialized").insert_before(node).output.set_type(kind)
 
-    def _constant(self, node: Node) -> None:
+    def _lower_constant(self, node: Node) -> None:
         parts = []
         for item, kind in zip(node["value"], node.output.type.elements, strict=True):
             part = self.graph.create("prim::Constant").insert_before(node)
             if item is not None:
                 part.set("value", item)
             parts.append(part.output.set_type(kind))
-            self._node(part)
+            self._lower_node(part)
         made = self.graph.create("prim::TupleConstruct", parts).insert_before(node)
         node.output.replace_all_uses_with(made.output.set_type(node.output.type))
         node.destroy()

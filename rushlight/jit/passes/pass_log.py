@@ -35,7 +35,7 @@ def _parse_levels(text: str) -> dict[str, int]:
     found = {}
     for part in filter(None, (part.strip() for part in text.split(":"))):
         name = part.lstrip(">")
-        found[_stem(name)] = min(len(part) - len(name), DEBUG)
+        found[_file_stem(name)] = min(len(part) - len(name), DEBUG)
     return found
 
 
@@ -45,11 +45,11 @@ def _parse_limits(text: str) -> dict[str, int]:
         name, equals, number = part.partition("=")
         if not equals or not number.strip().isdecimal():
             raise ValueError(f"RUSHLIGHT_JIT_OPT_LIMIT holds {part!r}; a limit is a pass and a count, as in 'peephole=12'")
-        found[_stem(name)] = int(number)
+        found[_file_stem(name)] = int(number)
     return found
 
 
-def _stem(name: str) -> str:
+def _file_stem(name: str) -> str:
     """Return a file's name without its extension; a log line's file name works in limits and levels, too."""
     return name.strip().removesuffix(".py").removesuffix(".cpp")
 

@@ -57,7 +57,7 @@ def _rewrite(graph: Graph, rules: dict[str, Callable[[Node], Value | None]]) -> 
     for node in list(nodes_inside_out(graph.block)):
         rule = rules.get(node.kind)
         if node.kind != "prim::Constant":
-            changed |= _none_for_none(node)
+            changed |= _simplify_none_for_none(node)
         if node.kind == "prim::If":
             changed |= _simplify_if(node)
         elif rule is not None and len(node.outputs) == 1 and node.has_uses:
@@ -68,7 +68,7 @@ def _rewrite(graph: Graph, rules: dict[str, Callable[[Node], Value | None]]) -> 
     return changed
 
 
-def _none_for_none(node: Node) -> bool:
+def _simplify_none_for_none(node: Node) -> bool:
     """Replace a value that can only be None by the constant None."""
     changed = False
     for value in node.outputs:
@@ -102,7 +102,7 @@ def _simplify_if(node: Node) -> bool:
 # Rules: each returns the replacement of a node's result, or None
 
 
-def _twice_transposed(node: Node) -> Value | None:
+def _simplify_twice_transposed(node: Node) -> Value | None:
     inner = node.input().node
     return inner.input() if inner.kind == "aten::t" else None
 
@@ -115,7 +115,7 @@ def _expand(node: Node) -> Value | None:
     return node.input() if known and sizes == list(kind.sizes) else None
 
 
-def _type_as(node: Node) -> Value | None:
+def _simplify_type_as(node: Node) -> Value | None:
     own, other = (value.type for value in node.inputs)
     known = all(isinstance(kind, TensorType) and kind.dtype is not None and kind.device is not None for kind in (own, other))
     return node.input() if known and own.dtype == other.dtype and own.device == other.device else None
@@ -139,7 +139,7 @@ def _sum_to_size(node: Node) -> Value | None:
     return None
 
 
-def _unwrap(node: Node) -> Value | None:
+def _simplify_unwrap(node: Node) -> Value | None:
     value = node.input()
     return value if not _may_be_none(value.type) else None
 
@@ -148,7 +148,7 @@ def _may_be_none(kind: Type) -> bool:
     return kind is ANY or kind is NONE or isinstance(kind, OptionalType) or NONE in members_of(kind)
 
 
-def _cast(node: Node) -> Value | None:
+def _simplify_cast(node: Node) -> Value | None:
     value = node.input()
     if value.type == node.output.type:
         return value
@@ -173,12 +173,12 @@ def _is_undefined_tensor(kind: Type) -> bool:
     return isinstance(kind, TensorType) and kind.undefined is not None and kind.undefined
 
 
-def _dim(node: Node) -> Value | None:
+def _simplify_dim(node: Node) -> Value | None:
     kind = node.input().type
     return constant_before(node, len(kind.sizes)) if isinstance(kind, TensorType) and kind.sizes is not None else None
 
 
-def _size_of_dimension(node: Node) -> Value | None:
+def _simplify_size_of_dimension(node: Node) -> Value | None:
     if node.input_count != 2:
         return None
     kind, dim = node.input().type, node.input(1).constant()
@@ -189,17 +189,17 @@ def _size_of_dimension(node: Node) -> Value | None:
     return constant_before(node, kind.sizes[dim])
 
 
-def _dtype(node: Node) -> Value | None:
+def _simplify_dtype(node: Node) -> Value | None:
     kind = node.input().type
     return constant_before(node, dtype_number(kind.dtype)) if isinstance(kind, TensorType) and kind.dtype is not None else None
 
 
-def _device(node: Node) -> Value | None:
+def _simplify_device(node: Node) -> Value | None:
     kind = node.input().type
     return constant_before(node, device(kind.device)) if isinstance(kind, TensorType) and kind.device is not None else None
 
 
-def _on_device(name: str) -> Callable[[Node], Value | None]:
+def _simplify_on_device(name: str) -> Callable[[Node], Value | None]:
     def rule(node: Node) -> Value | None:
         kind = node.input().type
         if not isinstance(kind, TensorType) or kind.device is None:
@@ -209,7 +209,7 @@ def _on_device(name: str) -> Callable[[Node], Value | None]:
     return rule
 
 
-def _of_dtype(attribute: str) -> Callable[[Node], Value | None]:
+def _simplify_of_dtype(attribute: str) -> Callable[[Node], Value | None]:
     def rule(node: Node) -> Value | None:
         kind = node.input().type
         if not isinstance(kind, TensorType) or kind.dtype is None:
@@ -247,7 +247,7 @@ def _known_sizes(graph: Graph) -> bool:
 
 
 _RULES: dict[str, Callable[[Node], Value | None]] = {
-    "aten::t": _twice_transposed,
+    "aten::t": _simplify_twice_transposed,
     "aten::_grad_sum_to_size": _sum_to_size,
     "aten::Float": _number_of_tensor,
     "aten::Int": _number_of_tensor,
@@ -256,9 +256,9 @@ _RULES: dict[str, Callable[[Node], Value | None]] = {
     "aten::FloatImplicit": _number_of_tensor,
     "aten::IntImplicit": _number_of_tensor,
     "aten::ScalarImplicit": _number_of_tensor,
-    "aten::_unwrap_optional": _unwrap,
-    "prim::unchecked_unwrap_optional": _unwrap,
-    "prim::unchecked_cast": _cast,
+    "aten::_unwrap_optional": _simplify_unwrap,
+    "prim::unchecked_unwrap_optional": _simplify_unwrap,
+    "prim::unchecked_cast": _simplify_cast,
     "aten::__is__": _is_none,
     "aten::__isnot__": _is_none,
     "prim::EnumName": _is_enum_member,
@@ -266,13 +266,13 @@ _RULES: dict[str, Callable[[Node], Value | None]] = {
 }
 _SHAPE_RULES: dict[str, Callable[[Node], Value | None]] = {
     "aten::expand": _expand,
-    "aten::type_as": _type_as,
-    "aten::dim": _dim,
-    "aten::size": _size_of_dimension,
-    "prim::dtype": _dtype,
-    "prim::device": _device,
-    "prim::is_cuda": _on_device("cuda"),
-    "prim::is_cpu": _on_device("cpu"),
-    "aten::is_floating_point": _of_dtype("is_floating_point"),
-    "aten::is_complex": _of_dtype("is_complex"),
+    "aten::type_as": _simplify_type_as,
+    "aten::dim": _simplify_dim,
+    "aten::size": _simplify_size_of_dimension,
+    "prim::dtype": _simplify_dtype,
+    "prim::device": _simplify_device,
+    "prim::is_cuda": _simplify_on_device("cuda"),
+    "prim::is_cpu": _simplify_on_device("cpu"),
+    "aten::is_floating_point": _simplify_of_dtype("is_floating_point"),
+    "aten::is_complex": _simplify_of_dtype("is_complex"),
 }

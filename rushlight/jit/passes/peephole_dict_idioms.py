@@ -31,7 +31,7 @@ def peephole_optimize_dict_idioms(graph: Graph) -> bool:
         known = _known_items(node.input())
         if known is None or aliases.has_writers(node.input()):
             continue
-        found = constant_before(node, len(known)) if node.kind == "aten::len" else _item(node, known)
+        found = constant_before(node, len(known)) if node.kind == "aten::len" else _simplify_item(node, known)
         if found is not None and _LOG.permits("{} is replaced by %{}", node, found.debug_name):
             node.output.replace_all_uses_with(found)
             changed = True
@@ -49,6 +49,6 @@ def _known_items(value: Value) -> dict[tuple, Value] | None:
     return found
 
 
-def _item(node: Node, known: dict[tuple, Value]) -> Value | None:
+def _simplify_item(node: Node, known: dict[tuple, Value]) -> Value | None:
     key = node.input(1).constant()
     return known.get((type(key), key)) if isinstance(key, _KEYS) else None

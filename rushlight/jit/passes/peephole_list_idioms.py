@@ -44,19 +44,19 @@ def _replace_by(node: Node, value: Value) -> bool:
     return True
 
 
-def _length(node: Node, aliases: AliasDb) -> bool:
+def _simplify_length(node: Node, aliases: AliasDb) -> bool:
     elements = list_elements(node.input())
     return elements is not None and node.has_uses and _replace_by(node, constant_before(node, len(elements)))
 
 
-def _element(node: Node, aliases: AliasDb) -> bool:
+def _simplify_element(node: Node, aliases: AliasDb) -> bool:
     elements, index = list_elements(node.input()), node.input(1).constant()
     if elements is None or type(index) is not int or not -len(elements) <= index < len(elements) or not node.has_uses:
         return False
     return _replace_by(node, elements[index])
 
 
-def _unpack(node: Node, aliases: AliasDb) -> bool:
+def _simplify_unpack(node: Node, aliases: AliasDb) -> bool:
     elements = list_elements(node.input())
     if elements is None or len(elements) != len(node.outputs) or not node.has_uses:
         return False
@@ -67,37 +67,37 @@ def _unpack(node: Node, aliases: AliasDb) -> bool:
     return True
 
 
-def _slice(node: Node, aliases: AliasDb) -> bool:
+def _simplify_slice(node: Node, aliases: AliasDb) -> bool:
     elements = list_elements(node.input())
     bounds = [value.constant(NotImplemented) for value in node.inputs[1:]]
     if elements is None or NotImplemented in bounds or not _may_be_made_anew(node, aliases):
         return False
-    return _new_list(node, elements[slice(*bounds)])
+    return _simplify_new_list(node, elements[slice(*bounds)])
 
 
-def _sum(node: Node, aliases: AliasDb) -> bool:
+def _simplify_sum(node: Node, aliases: AliasDb) -> bool:
     if node.input_count != 2:
         return False
     first, second = map(list_elements, node.inputs)
     if first is None or second is None or not _may_be_made_anew(node, aliases):
         return False
-    return _new_list(node, first + second)
+    return _simplify_new_list(node, first + second)
 
 
 def _may_be_made_anew(node: Node, aliases: AliasDb) -> bool:
     return node.has_uses and not aliases.has_writers(node.output)
 
 
-def _new_list(node: Node, elements: list[Value]) -> bool:
+def _simplify_new_list(node: Node, elements: list[Value]) -> bool:
     return _replace_by(node, insert_before(node, "prim::ListConstruct", elements, node.output.type))
 
 
 _RULES = {
-    "aten::len": _length,
-    "aten::__getitem__": _element,
-    "prim::ListUnpack": _unpack,
-    "aten::slice": _slice,
-    "aten::add": _sum,
+    "aten::len": _simplify_length,
+    "aten::__getitem__": _simplify_element,
+    "prim::ListUnpack": _simplify_unpack,
+    "aten::slice": _simplify_slice,
+    "aten::add": _simplify_sum,
 }
 
 

@@ -30,7 +30,7 @@ def peephole_optimize_non_tensor(graph: Graph) -> bool:
     for node in list(nodes_inside_out(graph.block)):
         if len(node.outputs) != 1 or not node.has_uses:
             continue
-        changed |= _constant_last(node)
+        changed |= _move_constant_last(node)
         found = next((each for each in (rule(node) for rule in _RULES) if each is not None), None)
         if found is not None and _LOG.permits("{} is replaced by %{}", node, found.debug_name):
             node.output.replace_all_uses_with(found)
@@ -38,7 +38,7 @@ def peephole_optimize_non_tensor(graph: Graph) -> bool:
     return changed
 
 
-def _constant_last(node: Node) -> bool:
+def _move_constant_last(node: Node) -> bool:
     """Canonicalize `3 * x` of ints to `x * 3`."""
     if node.kind not in _COMMUTES or node.input_count != 2 or any(value.type != INT for value in (*node.inputs, node.output)):
         return False
@@ -55,9 +55,9 @@ def _without_neutral(node: Node) -> Value | None:
     if neutral is None or node.input_count != 2 or node.output.type not in (INT, FLOAT):
         return None
     first, second = node.inputs
-    if _is(second, neutral) and first.type == node.output.type and not _changes_float(node, first):
+    if _is_constant(second, neutral) and first.type == node.output.type and not _changes_float(node, first):
         return first
-    commuted = node.kind in _COMMUTES and _is(first, neutral) and second.type == node.output.type
+    commuted = node.kind in _COMMUTES and _is_constant(first, neutral) and second.type == node.output.type
     return second if commuted and not _changes_float(node, second) else None
 
 
@@ -66,12 +66,12 @@ def _changes_float(node: Node, kept: Value) -> bool:
     return kept.type == FLOAT and node.kind in ("aten::add", "aten::floordiv")
 
 
-def _is(value: Value, number: int) -> bool:
+def _is_constant(value: Value, number: int) -> bool:
     constant = value.constant()
     return type(constant) in (int, float) and constant == number
 
 
-def _compared_with_itself(node: Node) -> Value | None:
+def _fold_self_comparison(node: Node) -> Value | None:
     known = _REFLEXIVE.get(node.kind)
     if known is None or node.input_count != 2 or node.input() is not node.input(1) or node.input().type not in (INT, STRING):
         return None
@@ -113,4 +113,4 @@ def _is_sum_with_constant(node: Node) -> bool:
     return node.input().type == INT and type(node.input(1).constant()) is int
 
 
-_RULES = (_without_neutral, _compared_with_itself, _remove_negation, _simplify_rounding, _combine_constants)
+_RULES = (_without_neutral, _fold_self_comparison, _remove_negation, _simplify_rounding, _combine_constants)

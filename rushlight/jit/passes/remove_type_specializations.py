@@ -17,10 +17,10 @@ _CHECKED = frozenset(("prim::TypeCheck", "prim::RequiresGradCheck", "prim::Fusio
 @graph_pass("RemoveTensorTypeSpecializations")
 def remove_type_specializations(graph: Graph) -> None:
     """Drop unchecked types."""
-    _block(graph.block)
+    _remove_in_block(graph.block)
 
 
-def _block(block: Block) -> None:
+def _remove_in_block(block: Block) -> None:
     for value in block.inputs:
         value.type = unshaped(value.type)
     for node in block.nodes:
@@ -28,4 +28,4 @@ def _block(block: Block) -> None:
             for value in node.outputs:
                 value.type = unshaped(value.type)
         for inner in node.blocks:
-            _block(inner)
+            _remove_in_block(inner)

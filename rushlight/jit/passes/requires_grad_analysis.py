@@ -26,7 +26,7 @@ _STOPS = frozenset(("aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::eq", 
 @graph_pass("PropagateRequiresGrad")
 def propagate_requires_grad(graph: Graph) -> None:
     """Set `requires_grad` in all types."""
-    _block(graph.block)
+    _analyze_block(graph.block)
 
 
 def _needs(value: Value) -> bool:
@@ -45,45 +45,45 @@ def _is_integral(kind: TensorType) -> bool:
     return kind.dtype is not None and not (kind.dtype.is_floating_point or kind.dtype.is_complex)
 
 
-def _set(value: Value, needs: bool) -> None:
+def _set_requires_grad(value: Value, needs: bool) -> None:
     if isinstance(value.type, TensorType):
         value.type = replace(value.type, requires_grad=needs and not _is_integral(value.type))
 
 
-def _block(block: Block) -> None:
+def _analyze_block(block: Block) -> None:
     for node in block.nodes:
         if node.kind == "prim::If":
-            _if(node)
+            _analyze_if(node)
         elif node.kind == "prim::Loop":
-            _loop(node)
+            _analyze_loop(node)
         elif node.kind in ("prim::Guard", "prim::BailOut"):
-            continue  # checks determine their results' types
+            continue  # the results of a type check have the types that it checks
         else:
             for inner in node.blocks:
-                _block(inner)
+                _analyze_block(inner)
             needs = node.kind not in _STOPS and node.kind != "prim::Constant" and any(map(_needs, node.inputs))
             for value in node.outputs:
-                _set(value, needs)
+                _set_requires_grad(value, needs)
 
 
-def _if(node: Node) -> None:
+def _analyze_if(node: Node) -> None:
     for inner in node.blocks:
-        _block(inner)
+        _analyze_block(inner)
     for value, *ends in zip(node.outputs, *(inner.outputs for inner in node.blocks), strict=True):
-        _set(value, any(map(_needs, ends)))
+        _set_requires_grad(value, any(map(_needs, ends)))
 
 
-def _loop(node: Node) -> None:
+def _analyze_loop(node: Node) -> None:
     """Analyze a loop. A carried value needs a gradient if it needs one at the beginning or after any round."""
     body = node.blocks[0]
     needs = [_needs(value) for value in node.inputs[2:]]
     while True:
         for value, each in zip(body.inputs[1:], needs, strict=True):
-            _set(value, each)
-        _block(body)
+            _set_requires_grad(value, each)
+        _analyze_block(body)
         after = [before or _needs(end) for before, end in zip(needs, body.outputs[1:], strict=True)]
         if after == needs:
             break
         needs = after
     for value, each in zip(node.outputs, needs, strict=True):
-        _set(value, each)
+        _set_requires_grad(value, each)

@@ -72,21 +72,21 @@ class _Propagator:
         """Set the types of a block's nodes."""
         for node in block.nodes:
             if node.kind == "prim::If":
-                self._if(node)
+                self._analyze_if(node)
             elif node.kind == "prim::Loop":
-                self._loop(node)
+                self._analyze_loop(node)
             else:
                 for inner in node.blocks:
                     self.block(inner)
-                self._node(node)
+                self._analyze_node(node)
 
-    def _if(self, node: Node) -> None:
+    def _analyze_if(self, node: Node) -> None:
         for inner in node.blocks:
             self.block(inner)
         for value, *ends in zip(node.outputs, *(inner.outputs for inner in node.blocks), strict=True):
             value.type = _merge_types(ends[0].type, ends[1].type)
 
-    def _loop(self, node: Node) -> None:
+    def _analyze_loop(self, node: Node) -> None:
         """Iterate the types of carried values to a fixed point: they must hold at the start and after each round."""
         body = node.blocks[0]
         for value, begin in zip(body.inputs[1:], node.inputs[2:], strict=True):
@@ -101,7 +101,7 @@ class _Propagator:
         for value, inside in zip(node.outputs, body.inputs[1:], strict=True):
             value.type = inside.type
 
-    def _node(self, node: Node) -> None:
+    def _analyze_node(self, node: Node) -> None:
         if node.kind == "prim::Constant" or not any(_holds_tensor(value.type) for value in node.outputs):
             return
         if node.kind in ("prim::profile", "prim::unchecked_cast", "prim::unchecked_unwrap_optional") and node.inputs:
@@ -111,7 +111,7 @@ class _Propagator:
         if node.kind == "prim::ListUnpack":
             self._set_unpacked_types(node)
             return
-        results = _results(node)
+        results = _result_types(node)
         if results is None:
             return
         for value, kind in zip(node.outputs, results, strict=True):
@@ -163,7 +163,7 @@ def _common_sizes(first: Sequence[int | None], second: Sequence[int | None]) -> 
 # One node
 
 
-def _results(node: Node) -> list[TensorType | None] | None:
+def _result_types(node: Node) -> list[TensorType | None] | None:
     """Return the types of a node's results; None if nothing is known."""
     found = _probe(node)
     if found is None:
@@ -173,7 +173,7 @@ def _results(node: Node) -> list[TensorType | None] | None:
 
 def probed_types(node: Node) -> list[TensorType | None] | None:
     """Return the types of an operator's results, from those of its inputs; None if nothing is known."""
-    return _results(node)
+    return _result_types(node)
 
 
 def _list_results(node: Node) -> list[Type] | None:
@@ -195,7 +195,7 @@ def _probe(node: Node) -> list[TensorType | None] | None:
         if run is None:
             return None
         runs.append(run)
-    merged = runs[0] if len(runs) == 1 else [_same(one, other) for one, other in zip(*runs, strict=False)]
+    merged = runs[0] if len(runs) == 1 else [_same_or_none(one, other) for one, other in zip(*runs, strict=False)]
     if len(runs) == 2 and len(runs[0]) != len(runs[1]):
         return None
     return merged
@@ -213,13 +213,13 @@ def _has_unknown(node: Node) -> bool:
 
 
 def _run(node: Node, function, probe: int) -> list[TensorType | None] | None:
-    arguments = [_argument(value, probe) for value in node.inputs]
+    arguments = [_probe_argument(value, probe) for value in node.inputs]
     if any(each is _UNKNOWN for each in arguments):
         return None
     try:
         with no_grad():
             result = function(*arguments)
-    except Exception as error:  # the kernel needs elements, or the probe's sizes don't fit
+    except Exception as error:  # the kernel needs a tensor's elements, or rejects the sizes of the probe
         _LOG.debug("{} has no known shape: {}", node, error)
         return None
     device = _device_of(node)
@@ -234,7 +234,7 @@ def _type(result: object, device: str | None, with_strides: bool) -> TensorType 
     return TensorType(result.dtype, tuple(result.shape), tuple(result.stride()) if with_strides else None, None, device)
 
 
-def _same(first: TensorType | None, second: TensorType | None) -> TensorType | None:
+def _same_or_none(first: TensorType | None, second: TensorType | None) -> TensorType | None:
     if first is None or second is None:
         return None
     if len(first.sizes) != len(second.sizes):
@@ -253,23 +253,23 @@ def _device_of(node: Node) -> str | None:
     return devices.pop() if len(devices) == 1 else None
 
 
-def _argument(value: Value, probe: int) -> object:
+def _probe_argument(value: Value, probe: int) -> object:
     """Return the probe for an input: a constant, or a meta tensor of the known type."""
     if value.is_constant:
         constant = value.constant()
-        return _meta(type_of_tensor(constant), probe) if isinstance(constant, Tensor) else constant
+        return _make_meta_tensor(type_of_tensor(constant), probe) if isinstance(constant, Tensor) else constant
     if isinstance(value.type, TensorType):
-        return _meta(value.type, probe)
+        return _make_meta_tensor(value.type, probe)
     elements = list_elements(value)
     if elements is not None:
-        found = [_argument(each, probe) for each in elements]
+        found = [_probe_argument(each, probe) for each in elements]
         return _UNKNOWN if any(each is _UNKNOWN for each in found) else found
     if isinstance(value.type, OptionalType) and value.is_none:
         return None
     return _UNKNOWN
 
 
-def _meta(kind: TensorType, probe: int) -> object:
+def _make_meta_tensor(kind: TensorType, probe: int) -> object:
     if kind.dtype is None or kind.sizes is None or kind.undefined:
         return _UNKNOWN
     sizes = [probe if size is None else size for size in kind.sizes]

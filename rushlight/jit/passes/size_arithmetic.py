@@ -40,7 +40,7 @@ def _rewrite(block: Block, known: dict[Value, Value]) -> None:
         if node.kind == "prim::NumToTensor" and node.input().type == INT:
             known[node.output] = node.input()
         elif node.kind in _ON_INTS:
-            _on_ints(node, known)
+            _compute_on_ints(node, known)
         elif node.kind in _TO_INTS and node.input() in known and node.output.type == INT:
             if _LOG.permits("{} is the number that its tensor was made of", node):
                 node.output.replace_all_uses_with(known[node.input()])
@@ -48,7 +48,7 @@ def _rewrite(block: Block, known: dict[Value, Value]) -> None:
             _rewrite(inner, dict(known))
 
 
-def _on_ints(node: Node, known: dict[Value, Value]) -> None:
+def _compute_on_ints(node: Node, known: dict[Value, Value]) -> None:
     """Compute and record the int result of an operator on two known ints."""
     scales = node.kind in ("aten::add", "aten::sub")
     if node.input_count != 2 + scales or (scales and node.input(2).constant() != 1):

@@ -50,18 +50,18 @@ class _Specializer:
             if node.kind == "prim::AutogradZero":
                 self.states[node.output] = State.ZERO
             elif node.kind == "prim::AutogradAdd":
-                self._add(node)
+                self._specialize_add(node)
             elif node.kind == "prim::If":
-                self._if(node)
+                self._specialize_if(node)
             elif node.kind in ("prim::profile", "prim::BailOut"):
-                self._passed_on(node)
+                self._specialize_passed_on(node)
             else:
-                self._other(node)
+                self._specialize_other(node)
 
     def _state(self, value: Value) -> State:
         return self.states.get(value, State.UNKNOWN)
 
-    def _other(self, node: Node) -> None:
+    def _specialize_other(self, node: Node) -> None:
         for inner in node.blocks:
             self.block(inner)
         defined = node.kind not in ("prim::GradOf", "prim::Loop") and (node.kind.startswith("aten::") or node.kind in _DEFINED)
@@ -69,11 +69,11 @@ class _Specializer:
             if isinstance(value.type, TensorType):
                 self.states[value] = State.NONZERO if defined else State.UNKNOWN
 
-    def _passed_on(self, node: Node) -> None:
+    def _specialize_passed_on(self, node: Node) -> None:
         if node.inputs and node.outputs:
             self.states[node.output] = self._state(node.input())
 
-    def _add(self, node: Node) -> None:
+    def _specialize_add(self, node: Node) -> None:
         first, second = node.inputs
         states = self._state(first), self._state(second)
         if State.ZERO in states:
@@ -88,13 +88,13 @@ class _Specializer:
             return
         self.states[node.output] = State.NONZERO if State.NONZERO in states else State.UNKNOWN
 
-    def _if(self, node: Node) -> None:
+    def _specialize_if(self, node: Node) -> None:
         check = node.input().node
         if check.kind == "prim::AutogradAnyNonZero":
             states = [self._state(value) for value in check.inputs]
             taken = 0 if State.NONZERO in states else 1 if all(each is State.ZERO for each in states) else None
             if taken is not None and _LOG.permits("branch {} of {} is always taken", taken, node):
-                self._take(node, taken)
+                self._take_branch(node, taken)
                 return
         for inner in node.blocks:
             self.block(inner)
@@ -102,7 +102,7 @@ class _Specializer:
             known = {self._state(end) for end in ends}
             self.states[value] = known.pop() if len(known) == 1 else State.UNKNOWN
 
-    def _take(self, node: Node, index: int) -> None:
+    def _take_branch(self, node: Node, index: int) -> None:
         block = node.blocks[index]
         self.block(block)
         check = node.input().node

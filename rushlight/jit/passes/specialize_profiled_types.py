@@ -18,14 +18,14 @@ def specialize_profiled_types(graph: Graph) -> None:
     seen: dict[Value, TensorType] = {}
     for node in graph.find_all_nodes("prim::profile"):
         if node.inputs:
-            _note(seen, node.input(), node["profiled_type"], bool(node["seen_none"]))
+            _record_type(seen, node.input(), node["profiled_type"], bool(node["seen_none"]))
             node.output.replace_all_uses_with(node.input())
         node.destroy()
     for value, kind in seen.items():
         value.type = kind
 
 
-def _note(seen: dict[Value, TensorType], value: Value, kind: TensorType, was_none: bool) -> None:
+def _record_type(seen: dict[Value, TensorType], value: Value, kind: TensorType, was_none: bool) -> None:
     if was_none:
         seen[value] = TENSOR
     elif kind != TENSOR:

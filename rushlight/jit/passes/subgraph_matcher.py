@@ -92,7 +92,7 @@ class _Matcher:
         if known is not None:
             return known is actual
         if wanted.kind == _MODULE:
-            return self._module(wanted, actual)
+            return self._match_module(wanted, actual)
         if wanted.kind != actual.kind or actual.blocks or wanted.input_count != actual.input_count:
             return False
         same_place = actual.block is self.found.anchor.block or actual.kind in ("prim::Constant", "prim::GetAttr")
@@ -102,7 +102,7 @@ class _Matcher:
         self.found.values.update(zip(wanted.outputs, actual.outputs, strict=True))
         return all(map(self.value, wanted.inputs, actual.inputs))
 
-    def _module(self, wanted: Node, actual: Node) -> bool:
+    def _match_module(self, wanted: Node, actual: Node) -> bool:
         kind = actual.output.type if actual.kind == "prim::GetAttr" else None
         if not isinstance(kind, ClassType) or not kind.name.endswith(str(wanted["name"])):
             return False

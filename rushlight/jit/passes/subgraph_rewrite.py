@@ -100,10 +100,10 @@ def _nodes_between(match: Match) -> list[Node]:
 
 
 def _has_writes_between(match: Match) -> bool:
-    return any(writes(each) for node in _nodes_between(match) for each in (node, *_inner(node)))
+    return any(writes(each) for node in _nodes_between(match) for each in (node, *_inner_nodes(node)))
 
 
-def _inner(node: Node) -> list[Node]:
+def _inner_nodes(node: Node) -> list[Node]:
     return [each for block in node.blocks for each in block.all_nodes()]
 
 

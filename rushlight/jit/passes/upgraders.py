@@ -71,7 +71,7 @@ def replace_old_operators(graph: Graph, version: int) -> None:
             found[1](node)
 
 
-def _divide(node: Node) -> None:
+def _upgrade_divide(node: Node) -> None:
     """Upgrade a division of integers, which rounded in old versions. Divisions with a rounding mode, and those of floats, stay.
     """
     if node.input_count != 2 or not isinstance(node.input().type, TensorType) or node.input(1).type == FLOAT:
@@ -90,7 +90,7 @@ def _parse_upgrader(name: str, kind: str | None) -> Graph:
     return parse_ir(text.format(name=name, kind=kind))
 
 
-def _full(node: Node) -> None:
+def _upgrade_full(node: Node) -> None:
     """Make the fill value of an old `full` without dtype a float: today the fill value determines the dtype."""
     if node.input_count < 3 or node.input(2).type.ir_text == "int" or node.input(1).type == FLOAT:
         return
@@ -99,7 +99,7 @@ def _full(node: Node) -> None:
     node.replace_input(1, insert_before(node, "aten::Float", [node.input(1)], FLOAT))
 
 
-def _steps(node: Node) -> None:
+def _upgrade_steps(node: Node) -> None:
     steps = node.input(2)
     if steps.is_none:
         node.replace_input(2, constant_before(node, _DEFAULT_STEPS))
@@ -107,18 +107,18 @@ def _steps(node: Node) -> None:
         raise RuntimeError(f"{node!r} of an old archive has a number of steps that may be None; give it one, and save again")
 
 
-def _gelu(node: Node) -> None:
+def _upgrade_gelu(node: Node) -> None:
     if node.input_count == 1:
         node.add_input(constant_before(node, "none"))
 
 
 UPGRADERS: dict[str, tuple[int, Callable[[Node], None]]] = {
-    "aten::div": (4, _divide),
-    "aten::div_": (4, _divide),
-    "aten::full": (5, _full),
-    "aten::linspace": (8, _steps),
-    "aten::logspace": (9, _steps),
-    "aten::gelu": (10, _gelu),
+    "aten::div": (4, _upgrade_divide),
+    "aten::div_": (4, _upgrade_divide),
+    "aten::full": (5, _upgrade_full),
+    "aten::linspace": (8, _upgrade_steps),
+    "aten::logspace": (9, _upgrade_steps),
+    "aten::gelu": (10, _upgrade_gelu),
 }
 """The version since which an operator has its present semantics, and the function that gives older nodes the previous ones."""
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"

@@ -37,13 +37,13 @@ class _Assembler:
     def run(self) -> MachineCode:
         """Assemble the whole code."""
         code = self.code
-        steps = tuple(map(self._step, code.instructions, code.counts))
+        steps = tuple(map(self._assemble_step, code.instructions, code.counts))
         return MachineCode(
             code, steps, tuple(code.constants), tuple(map(tuple, code.operators)), tuple(code.functions), tuple(code.names),
             tuple(self.types), code.input_count, code.output_count, code.register_count, code.is_final,
         )  # fmt: skip
 
-    def _step(self, instruction: Instruction, counts: Counts) -> Step:
+    def _assemble_step(self, instruction: Instruction, counts: Counts) -> Step:
         op, x, n = instruction
         if op in _WITHOUT_COUNTS:
             return OPERATIONS[op], x, 0, 0
@@ -54,17 +54,17 @@ class _Assembler:
             return OPERATIONS[op], x, n, counts[1]
         return OPERATIONS["RARE"], 0, n, counts[1]
 
-    def _loop(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_loop(self, x: int, n: int, counts: Counts) -> Step:
         """Return the round counter is on the stack below the inputs."""
         return OPERATIONS["LOOP"], x, n + 1, 0
 
-    def _operator(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_operator(self, x: int, n: int, counts: Counts) -> Step:
         return OPERATIONS["OPN"], x, n, counts[1]
 
-    def _call(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_call(self, x: int, n: int, counts: Counts) -> Step:
         return OPERATIONS["CALL"], x, *counts
 
-    def _tail_call(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_tail_call(self, x: int, n: int, counts: Counts) -> Step:
         """Assemble a TAIL_CALL, which passes all inputs of the bailout except its template."""
         return OPERATIONS["TAIL_CALL"], x, counts[0] - 1, 0
 
@@ -74,10 +74,10 @@ class _Assembler:
     def _set_attribute(self, x: int, n: int, counts: Counts) -> Step:
         return OPERATIONS["SET_ATTR"], x, 2, 0
 
-    def _tuple(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_tuple(self, x: int, n: int, counts: Counts) -> Step:
         return OPERATIONS["TUPLE_CONSTRUCT"], 0, x, 1
 
-    def _named_tuple(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_named_tuple(self, x: int, n: int, counts: Counts) -> Step:
         kind: TupleType = self.code.types[x]
         if kind.python_class is None:
             return OPERATIONS["TUPLE_CONSTRUCT"], 0, n, 1
@@ -85,16 +85,16 @@ class _Assembler:
             return OPERATIONS["NAMED_TUPLE_CONSTRUCT"], self._type(kind.python_class), n, 1
         return OPERATIONS["RARE"], 0, n, 1
 
-    def _unpack(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_unpack(self, x: int, n: int, counts: Counts) -> Step:
         return OPERATIONS["LIST_UNPACK"], 0, 1, x
 
-    def _isinstance(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_isinstance(self, x: int, n: int, counts: Counts) -> Step:
         classes = tuple(map(exact_class, self.code.types[x]))
         if None in classes:
             return OPERATIONS["RARE"], 0, 1, 1
         return OPERATIONS["ISINSTANCE"], self._type(classes), 1, 1
 
-    def _create(self, x: int, n: int, counts: Counts) -> Step:
+    def _assemble_create(self, x: int, n: int, counts: Counts) -> Step:
         return OPERATIONS["RARE"], 0, 0, 1
 
     def _guard(self, x: int, n: int, counts: Counts) -> Step:
@@ -108,11 +108,11 @@ class _Assembler:
 
 _WITHOUT_COUNTS = frozenset(("LOAD", "MOVE", "LOADC", "STORE", "DROP", "JF", "JMP", "RET"))
 _SPECIAL: dict[str, Callable[[_Assembler, int, int, Counts], Step]] = {
-    "LOOP": _Assembler._loop, "TYPECHECK": _Assembler._operator, "PROFILE_OP": _Assembler._operator,
-    "CALL": _Assembler._call, "TAIL_CALL": _Assembler._tail_call, "GET_ATTR": _Assembler._get_attribute,
-    "SET_ATTR": _Assembler._set_attribute, "TUPLE_CONSTRUCT": _Assembler._tuple,
-    "NAMED_TUPLE_CONSTRUCT": _Assembler._named_tuple, "LIST_UNPACK": _Assembler._unpack,
-    "ISINSTANCE": _Assembler._isinstance, "CREATE_OBJECT": _Assembler._create, "GUARD": _Assembler._guard,
+    "LOOP": _Assembler._assemble_loop, "TYPECHECK": _Assembler._assemble_operator, "PROFILE_OP": _Assembler._assemble_operator,
+    "CALL": _Assembler._assemble_call, "TAIL_CALL": _Assembler._assemble_tail_call, "GET_ATTR": _Assembler._get_attribute,
+    "SET_ATTR": _Assembler._set_attribute, "TUPLE_CONSTRUCT": _Assembler._assemble_tuple,
+    "NAMED_TUPLE_CONSTRUCT": _Assembler._assemble_named_tuple, "LIST_UNPACK": _Assembler._assemble_unpack,
+    "ISINSTANCE": _Assembler._assemble_isinstance, "CREATE_OBJECT": _Assembler._assemble_create, "GUARD": _Assembler._guard,
     "FAIL_GUARD": _Assembler._guard,
 }  # fmt: skip
 

@@ -121,7 +121,7 @@ class _CodeEmitter:
         """Emit the whole graph."""
         self.node = self.graph.block.param
         self._store_all(self.graph.inputs)
-        self._block(self.graph.block)
+        self._emit_block(self.graph.block)
         self.node = self.graph.block.result
         self._load_all(self.graph.block.result)
         self._emit("RET")
@@ -154,13 +154,14 @@ class _CodeEmitter:
             found.update(block.outputs)
         return found
 
-    def _register(self, value: Value) -> int:
+    def _register_of(self, value: Value) -> int:
         return self.registers.setdefault(value, len(self.registers))
 
     def _emit(self, op: str, x: int = 0, n: int = 0) -> int:
         self.code.instructions.append(Instruction(op, x, n))
         self.code.nodes.append(self.node)
-        taken = self.node.input_count - (self.node.kind == "prim::CallFunction")  # the function itself is not on the stack
+        # input 0 of prim::CallFunction is the function, which is not on the stack.
+        taken = self.node.input_count - (self.node.kind == "prim::CallFunction")
         self.code.counts.append((taken, len(self.node.outputs)))
         return len(self.code.instructions) - 1
 
@@ -168,7 +169,7 @@ class _CodeEmitter:
         """Set the target of the jump at `index` to here."""
         self.code.instructions[index] = self.code.instructions[index]._replace(x=len(self.code.instructions) - index)
 
-    def _load(self, value: Value, reader: Node, index: int) -> None:
+    def _emit_load(self, value: Value, reader: Node, index: int) -> None:
         if value.is_constant:
             number = self.constants.get(value)
             if number is None:
@@ -177,22 +178,22 @@ class _CodeEmitter:
             self._emit("LOADC", number)
             return
         moves = self.last_use.get(value) == (reader, index)
-        self._emit("MOVE" if moves else "LOAD", self._register(value))
+        self._emit("MOVE" if moves else "LOAD", self._register_of(value))
 
     def _load_all(self, node: Node) -> None:
         for index, value in enumerate(node.inputs):
-            self._load(value, node, index)
+            self._emit_load(value, node, index)
 
     def _store_all(self, values) -> None:
         for value in reversed(list(values)):
             if value.uses:
-                self._emit("STORE", self._register(value))
+                self._emit("STORE", self._register_of(value))
             else:
                 self._emit("DROP")
 
     # Nodes
 
-    def _block(self, block: Block) -> None:
+    def _emit_block(self, block: Block) -> None:
         for node in block.nodes:
             self.node = node
             if node.kind == "prim::Constant":
@@ -202,10 +203,10 @@ class _CodeEmitter:
                 emit(self, node)
             else:
                 self._load_all(node)
-                self._operator(node)
+                self._emit_operator(node)
                 self._store_all(node.outputs)
 
-    def _operator(self, node: Node) -> None:
+    def _emit_operator(self, node: Node) -> None:
         self._emit("OPN", self._operator_number(node), node.input_count)
 
     def _operator_number(self, node: Node) -> int:
@@ -223,23 +224,23 @@ class _CodeEmitter:
         self.code.operator_names.append(node.kind)
         return len(self.code.operators) - 1
 
-    def _if(self, node: Node) -> None:
+    def _emit_if(self, node: Node) -> None:
         self._load_all(node)
         to_else = self._emit("JF")
-        self._branch(node, node.blocks[0])
+        self._emit_branch(node, node.blocks[0])
         to_end = self._emit("JMP")
         self._patch(to_else)
-        self._branch(node, node.blocks[1])
+        self._emit_branch(node, node.blocks[1])
         self._patch(to_end)
         self.node = node
         self._store_all(node.outputs)
 
-    def _branch(self, node: Node, block: Block) -> None:
-        self._block(block)
+    def _emit_branch(self, node: Node, block: Block) -> None:
+        self._emit_block(block)
         self.node = node
         self._load_all(block.result)
 
-    def _loop(self, node: Node) -> None:
+    def _emit_loop(self, node: Node) -> None:
         body = node.blocks[0]
         zero = len(self.code.constants)
         self.code.constants.append(0)
@@ -247,7 +248,7 @@ class _CodeEmitter:
         self._load_all(node)
         start = self._emit("LOOP", 0, node.input_count)
         self._store_all(body.inputs)
-        self._block(body)
+        self._emit_block(body)
         self.node = node
         self._load_all(body.result)
         self._emit("JMP", start - len(self.code.instructions))
@@ -256,43 +257,44 @@ class _CodeEmitter:
 
     def _call_function(self, node: Node) -> None:
         for index in range(1, node.input_count):
-            self._load(node.input(index), node, index)
+            self._emit_load(node.input(index), node, index)
         function = node.input().constant()
         if not isinstance(function, Function):
             raise RuntimeError("a function that is not known when the code is made cannot be called")
-        self._emit("CALL", self._number(self.code.functions, function))
+        self._emit("CALL", self._index_in_table(self.code.functions, function))
         self._store_all(node.outputs)
 
     def _call_method(self, node: Node) -> None:
         self._load_all(node)
         kind = node.input().type
         if isinstance(kind, ClassType):
-            self._emit("CALL", self._number(self.code.functions, kind.find_method(node["name"])))
+            self._emit("CALL", self._index_in_table(self.code.functions, kind.find_method(node["name"])))
         else:
-            self._emit("INTERFACE_CALL", self._number(self.code.names, node["name"]), node.input_count)
+            self._emit("INTERFACE_CALL", self._index_in_table(self.code.names, node["name"]), node.input_count)
         self._store_all(node.outputs)
 
-    def _number(self, table: list, item: object) -> int:
+    def _index_in_table(self, table: list, item: object) -> int:
         for index, each in enumerate(table):
             if each is item:
                 return index
         table.append(item)
         return len(table) - 1
 
-    def _attribute(self, node: Node) -> None:
+    def _emit_attribute(self, node: Node) -> None:
         self._load_all(node)
-        self._emit("GET_ATTR" if node.kind == "prim::GetAttr" else "SET_ATTR", self._number(self.code.names, node["name"]))
+        op = "GET_ATTR" if node.kind == "prim::GetAttr" else "SET_ATTR"
+        self._emit(op, self._index_in_table(self.code.names, node["name"]))
         self._store_all(node.outputs)
 
-    def _create(self, node: Node) -> None:
-        self._emit("CREATE_OBJECT", self._number(self.code.types, node.output.type))
+    def _emit_create(self, node: Node) -> None:
+        self._emit("CREATE_OBJECT", self._index_in_table(self.code.types, node.output.type))
         self._store_all(node.outputs)
 
-    def _tuple(self, node: Node) -> None:
+    def _emit_tuple(self, node: Node) -> None:
         self._load_all(node)
         kind = node.output.type
         if isinstance(kind, TupleType) and kind.name is not None:
-            self._emit("NAMED_TUPLE_CONSTRUCT", self._number(self.code.types, kind), node.input_count)
+            self._emit("NAMED_TUPLE_CONSTRUCT", self._index_in_table(self.code.types, kind), node.input_count)
         else:
             self._emit("TUPLE_CONSTRUCT", node.input_count)
         self._store_all(node.outputs)
@@ -302,40 +304,40 @@ class _CodeEmitter:
         self._emit("LIST_CONSTRUCT", 0, node.input_count)
         self._store_all(node.outputs)
 
-    def _dict_construct(self, node: Node) -> None:
+    def _emit_dict_construct(self, node: Node) -> None:
         self._load_all(node)
         self._emit("DICT_CONSTRUCT", 0, node.input_count)
         self._store_all(node.outputs)
 
-    def _unpack(self, node: Node) -> None:
+    def _emit_unpack(self, node: Node) -> None:
         self._load_all(node)
         self._emit("LIST_UNPACK", len(node.outputs))
         self._store_all(node.outputs)
 
-    def _isinstance(self, node: Node) -> None:
+    def _emit_isinstance(self, node: Node) -> None:
         self._load_all(node)
-        self._emit("ISINSTANCE", self._number(self.code.types, node["types"]))
+        self._emit("ISINSTANCE", self._index_in_table(self.code.types, node["types"]))
         self._store_all(node.outputs)
 
-    def _cast(self, node: Node) -> None:
+    def _emit_cast(self, node: Node) -> None:
         self._load_all(node)
         self._store_all(node.outputs)
 
-    def _fork(self, node: Node) -> None:
+    def _emit_fork(self, node: Node) -> None:
         self._load_all(node)
         self.code.codes.append(Code(node["Subgraph"], f"{self.code.name}.fork"))
         self._emit("FORK", len(self.code.codes) - 1, node.input_count)
         self._store_all(node.outputs)
 
-    def _watching(self, node: Node) -> None:
+    def _emit_watching(self, node: Node) -> None:
         self._load_all(node)
         self._emit(_WORDS[node.kind], self._operator_number(node), node.input_count)
         self._store_all(node.outputs)
 
     def _emit_bailout(self, node: Node) -> None:
         """Emit a guard and a jump to its way out. The value stays on the stack during the check."""
-        self._load(node.input(1), node, 1)
-        self.code.guards.append(self._emit("GUARD", self._number(self.code.types, node.output.type)))
+        self._emit_load(node.input(1), node, 1)
+        self.code.guards.append(self._emit("GUARD", self._index_in_table(self.code.types, node.output.type)))
         self.ways_out.append((self._emit("JF"), node))
         self._store_all(node.outputs)
 
@@ -344,16 +346,16 @@ class _CodeEmitter:
         self.node = node
         self._patch(jump)
         for value in node.inputs[2:]:
-            self._load(value, node, -1)
+            self._emit_load(value, node, -1)
         template, index = node.input().node["Subgraph"], node["index"]
         rest = Function("bailout", define=lambda made: _define_rest(made, bailout_graph.build_bailout_graph(template, index)))
         rest.depth = max(self.code.bailout_depth, 0)
-        self._emit("TAIL_CALL", self._number(self.code.functions, rest))
+        self._emit("TAIL_CALL", self._index_in_table(self.code.functions, rest))
 
-    def _nothing_to_do(self, node: Node) -> None:
+    def _emit_nothing(self, node: Node) -> None:
         """Return a template is not executed."""
 
-    def _word(self, node: Node) -> None:
+    def _emit_word(self, node: Node) -> None:
         self._load_all(node)
         self._emit(_WORDS[node.kind], 0, node.input_count)
         self._store_all(node.outputs)
@@ -364,18 +366,21 @@ _WORDS = {
     "prim::TypeCheck": "TYPECHECK", "prim::RequiresGradCheck": "TYPECHECK", "prim::profile": "PROFILE_OP",
 }  # fmt: skip
 _SPECIAL: dict[str, Callable] = {
-    "prim::BailOut": _CodeEmitter._emit_bailout, "prim::BailoutTemplate": _CodeEmitter._nothing_to_do,
-    "prim::TypeCheck": _CodeEmitter._watching, "prim::RequiresGradCheck": _CodeEmitter._watching,
-    "prim::profile": _CodeEmitter._watching,
-    "prim::If": _CodeEmitter._if, "prim::Loop": _CodeEmitter._loop, "prim::CallFunction": _CodeEmitter._call_function,
-    "prim::CallMethod": _CodeEmitter._call_method, "prim::GetAttr": _CodeEmitter._attribute, "prim::SetAttr":
-    _CodeEmitter._attribute,
-    "prim::CreateObject": _CodeEmitter._create, "prim::TupleConstruct": _CodeEmitter._tuple,
-    "prim::ListConstruct": _CodeEmitter._list_construct, "prim::DictConstruct": _CodeEmitter._dict_construct,
-    "prim::TupleUnpack": _CodeEmitter._unpack, "prim::ListUnpack": _CodeEmitter._unpack, "prim::isinstance":
-    _CodeEmitter._isinstance,
-    "prim::unchecked_cast": _CodeEmitter._cast, "prim::fork": _CodeEmitter._fork, "aten::wait": _CodeEmitter._word,
-    "prim::Enter": _CodeEmitter._word, "prim::Exit": _CodeEmitter._word, "prim::RaiseException": _CodeEmitter._word,
+    "prim::BailOut": _CodeEmitter._emit_bailout, "prim::BailoutTemplate": _CodeEmitter._emit_nothing,
+    "prim::TypeCheck": _CodeEmitter._emit_watching, "prim::RequiresGradCheck": _CodeEmitter._emit_watching,
+    "prim::profile": _CodeEmitter._emit_watching,
+    "prim::If": _CodeEmitter._emit_if, "prim::Loop": _CodeEmitter._emit_loop, "prim::CallFunction": _CodeEmitter._call_function,
+    "prim::CallMethod": _CodeEmitter._call_method, "prim::GetAttr": _CodeEmitter._emit_attribute, "prim::SetAttr":
+    _CodeEmitter._emit_attribute,
+    "prim::CreateObject": _CodeEmitter._emit_create, "prim::TupleConstruct": _CodeEmitter._emit_tuple,
+    "prim::ListConstruct": _CodeEmitter._list_construct, "prim::DictConstruct": _CodeEmitter._emit_dict_construct,
+    "prim::TupleUnpack": _CodeEmitter._emit_unpack, "prim::ListUnpack": _CodeEmitter._emit_unpack, "prim::isinstance":
+    _CodeEmitter._emit_isinstance,
+    "prim::unchecked_cast": _CodeEmitter._emit_cast, "prim::fork": _CodeEmitter._emit_fork,
+
+       "aten::wait": _CodeEmitter._emit_word,
+    "prim::Enter": _CodeEmitter._emit_word, "prim::Exit": _CodeEmitter._emit_word,
+    "prim::RaiseException": _CodeEmitter._emit_word,
 }  # fmt: skip
 
 

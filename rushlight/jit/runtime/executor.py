@@ -23,10 +23,10 @@ from rushlight.jit.runtime.specialized import Kind, Specialized
 from rushlight.jit.tracing.state import TracingState, tracing_state
 from rushlight.ops.recording import suspended
 
-profiling = LazyModule("rushlight.jit.runtime.profiling")  # the passes of profiled graphs
+profiling = LazyModule("rushlight.jit.runtime.profiling")  # lazy: it imports the passes of profiled graphs
 numbers, scripted_calls = map(LazyModule, ("rushlight.jit.tracing.numbers", "rushlight.jit.tracing.scripted_calls"))
 _lock = threading.RLock()
-PATIENCE = 25  # a run is abandoned for native code once a loop takes this many times the usual threshold
+MAX_SLOWDOWN = 25  # if a loop takes this many times the usual threshold, its run is abandoned for native code
 LAST_GRAPHS = threading.local()
 """The optimised graph that each thread ran last (`last_executed_optimized_graph`)."""
 
@@ -122,7 +122,7 @@ class SimpleExecutor:
         def gives_up() -> bool:
             return may_restart(self._plan.graph) and self._specialized.compile_now(kind, arguments)
 
-        results = self._interpret(arguments, gives_up, max(PATIENCE * kind.limit - kind.seconds, 0.0))
+        results = self._interpret(arguments, gives_up, max(MAX_SLOWDOWN * kind.limit - kind.seconds, 0.0))
         if results is None:
             results = self._specialized.run(kind, arguments)
         return self._interpret(arguments) if results is None else results
@@ -134,7 +134,7 @@ class SimpleExecutor:
         plan = self.current_plan()
         try:
             return _INTERPRETER.run(plan.code, arguments, gives_up, seconds)
-        finally:  # set last, because the plan's groups are functions with graphs of their own
+        finally:  # set after the plan is made, because fusion groups in the plan are functions with graphs of their own
             LAST_GRAPHS.graph = plan.graph
 
 

@@ -118,7 +118,7 @@ class Future:
 
 
 @cache
-def _pool() -> ThreadPoolExecutor:
+def _thread_pool() -> ThreadPoolExecutor:
     return threads.ThreadPoolExecutor(max(2, get_num_threads()), thread_name_prefix="rushlight-fork")
 
 
@@ -157,7 +157,7 @@ def submit(work: Callable[[], object]) -> Future:
             return work()
 
     future = Future(run)
-    _pool().submit(future.run)
+    _thread_pool().submit(future.run)
     return future
 
 

@@ -30,7 +30,7 @@ class Interpreter:
 
     def __init__(self, code_of: CodeOf):
         self.code_of = code_of
-        self._machine = Machine(self._machine_code, self._method_code, self._rarely, self._handle_error, ScriptObject)
+        self._machine = Machine(self._machine_code, self._method_code, self._execute_rare, self._handle_error, ScriptObject)
 
     def run(
         self, code: Code, arguments: list, gives_up: Callable[[], bool] | None = None, seconds: float = 0.0
@@ -48,7 +48,7 @@ class Interpreter:
     def _method_code(self, value: ScriptObject, name: str) -> MachineCode:
         return assembled(self.code_of(value.type.find_method(name)))
 
-    def _rarely(self, code: Code, position: int, values: list, entered: list) -> Sequence:
+    def _execute_rare(self, code: Code, position: int, values: list, entered: list) -> Sequence:
         """Execute a rare instruction, which has no operation in the machine."""
         op, x, n = code.instructions[position]
         if op == "GUARD":
@@ -67,16 +67,16 @@ class Interpreter:
         if op == "WAIT":
             return (_wait(values[0]),)
         if op in ("ENTER", "EXIT"):
-            return self._manage(op, values[0], entered)
+            return self._enter_or_exit(op, values[0], entered)
         if op == "RAISE_EXCEPTION":
             raise JitException(values[0], (values[1] if n == 2 else None) or "")
         raise RuntimeError(f"unknown instruction {op}")
 
-    def _manage(self, op: str, manager: ScriptObject, entered: list) -> list:
+    def _enter_or_exit(self, op: str, manager: ScriptObject, entered: list) -> list:
         if op == "ENTER":
             entered.append(manager)
             return self.run(self.code_of(manager.type.find_method("__enter__")), [manager])
-        if manager in entered:  # or an earlier part of split code has entered it
+        if manager in entered:  # else an earlier piece of split code has entered it
             entered.remove(manager)
         return self.run(self.code_of(manager.type.find_method("__exit__")), [manager, None, None, None])
 

@@ -23,7 +23,7 @@ from rushlight.jit.runtime.primitives import PRIMITIVES
 from rushlight.jit.types.kinds import ClassType, Type
 from rushlight.jit.types.parser import Tokens, parse_type
 
-_MAX_VALUES = 1 << 16  # limits the values that one instruction pops or pushes
+_MAX_VALUES = 1 << 16  # values that one instruction may pop or push; a forged entry could ask for more
 _PLAIN = (type(None), bool, int, float, complex, str)
 _ATTRIBUTES = {"prim::TupleSlice": ("beg", "end"), "prim::ConstantChunk": ("chunks", "dim")}
 """Primitives that can be kept, with the attributes that their meaning depends on; others have none, or can't."""
@@ -122,10 +122,10 @@ def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:
     """Fill an empty Code from the result of `to_data`. Returns whether all references were found and match. `graph` provides
     source positions."""
     instructions, counts, constants, table, operators, functions, variables, types, registers, inputs, outputs = data
-    found = [_operator(*each) for each in table]
+    found = [_decode_operator(*each) for each in table]
     called = [names.function(each) for each in functions]
-    code.constants = [_constant(each, names) for each in constants]
-    code.types = [_type(each, names) for each in types]
+    code.constants = [_decode_constant(each, names) for each in constants]
+    code.types = [_decode_type(each, names) for each in types]
     if len(counts) != len(instructions) or not all(_are_small(*each) for each in (*counts, (registers, inputs), (outputs, 0))):
         return False
     if not all(_is_instruction(*each) for each in instructions) or not all(isinstance(each, str) for each in variables):
@@ -167,7 +167,7 @@ class LaterNodes(Sequence):
         return len(self._nodes)
 
 
-def _operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[str, OperatorCall] | None:
+def _decode_operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[str, OperatorCall] | None:
     if index is not None:
         operator = operator_at(kind, index)
         if operator is None or operator.schema.overload != rest[0]:
@@ -178,7 +178,7 @@ def _operator(kind: str, count: int, index: int | None, *rest: object) -> tuple[
     return kind, OperatorCall(kind, PRIMITIVES[kind](node))
 
 
-def _constant(data: tuple, names: Names) -> object:
+def _decode_constant(data: tuple, names: Names) -> object:
     kind, value = data
     if kind == "plain":
         return value
@@ -188,10 +188,10 @@ def _constant(data: tuple, names: Names) -> object:
         return device(value)
     if kind == "enum":
         return names.type(value[0]).python_class[value[1]]
-    items = [_constant(each, names) for each in value]
+    items = [_decode_constant(each, names) for each in value]
     return items if kind == "list" else tuple(items)
 
 
-def _type(data: tuple, names: Names) -> object:
+def _decode_type(data: tuple, names: Names) -> object:
     kind, value = data
     return names.type(value) if kind == "class" else [parse_type(Tokens(text)) for text in value]

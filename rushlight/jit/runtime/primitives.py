@@ -13,14 +13,14 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.runtime.watching import fits, needs_gradient, watch
 
-subgraphs = LazyModule("rushlight.jit.runtime.subgraphs")  # passes and autograd
+subgraphs = LazyModule("rushlight.jit.runtime.subgraphs")  # lazy: it imports passes and autograd
 
 
-def _uninitialized(node: Node) -> Callable:
+def _make_uninitialized(node: Node) -> Callable:
     return lambda: None
 
 
-def _tuple_index(node: Node) -> Callable:
+def _make_tuple_index(node: Node) -> Callable:
     def index(values: tuple, position: int) -> object:
         if not -len(values) <= position < len(values):
             raise IndexError("list index out of range")
@@ -29,7 +29,7 @@ def _tuple_index(node: Node) -> Callable:
     return index
 
 
-def _module_index(node: Node) -> Callable:
+def _make_module_index(node: Node) -> Callable:
     def index(container: ScriptObject, key: int | str) -> object:
         name = str(key)
         found = container.slots.get(name)
@@ -40,12 +40,12 @@ def _module_index(node: Node) -> Callable:
     return index
 
 
-def _tuple_slice(node: Node) -> Callable:
+def _make_tuple_slice(node: Node) -> Callable:
     begin, end = node["beg"], node["end"]
     return lambda values: tuple(values[begin:end])
 
 
-def _profile(node: Node) -> Callable:
+def _make_profile(node: Node) -> Callable:
     graph = node.graph
 
     def count() -> None:
@@ -61,12 +61,12 @@ def _profile(node: Node) -> Callable:
     return see
 
 
-def _type_check(node: Node) -> Callable:
+def _make_type_check(node: Node) -> Callable:
     kinds = node["types"]
     return lambda *values: (*values, all(map(fits, values, kinds)))
 
 
-def _grad_check(node: Node) -> Callable:
+def _make_grad_check(node: Node) -> Callable:
     kinds = node["types"]
     return lambda *values: (
         *values,
@@ -75,12 +75,12 @@ def _grad_check(node: Node) -> Callable:
     )  # fmt: skip
 
 
-def _dynamic_guard(node: Node) -> Callable:
+def _make_dynamic_guard(node: Node) -> Callable:
     kinds = node["types"]
     return lambda *values: all(map(fits, values, kinds))
 
 
-def _constant_chunk(node: Node) -> Callable:
+def _make_constant_chunk(node: Node) -> Callable:
     count, dim = node["chunks"], node["dim"]
 
     def chunk(value: Tensor) -> tuple[Tensor, ...]:
@@ -92,7 +92,7 @@ def _constant_chunk(node: Node) -> Callable:
     return chunk
 
 
-def _tolist(node: Node) -> Callable:
+def _make_tolist(node: Node) -> Callable:
     wanted = node.output.type
 
     def to_list(value: Tensor, depth: int, kind: int) -> object:
@@ -110,7 +110,7 @@ def _tolist(node: Node) -> Callable:
     return to_list
 
 
-def _python_op(node: Node) -> Callable:
+def _make_python_op(node: Node) -> Callable:
     function, result = node["function"], node.output.type
     kinds = [value.type for value in node.inputs]
 
@@ -121,17 +121,17 @@ def _python_op(node: Node) -> Callable:
 
 
 PRIMITIVES: dict[str, Callable[[Node], Callable]] = {
-    "prim::Uninitialized": _uninitialized,
-    "prim::TupleIndex": _tuple_index,
-    "prim::TupleSlice": _tuple_slice,
-    "prim::ModuleContainerIndex": _module_index,
-    "prim::profile": _profile,
-    "prim::TypeCheck": _type_check,
-    "prim::RequiresGradCheck": _grad_check,
-    "prim::TensorExprDynamicGuard": _dynamic_guard,
-    "prim::ConstantChunk": _constant_chunk,
-    "prim::PythonOp": _python_op,
-    "prim::tolist": _tolist,
+    "prim::Uninitialized": _make_uninitialized,
+    "prim::TupleIndex": _make_tuple_index,
+    "prim::TupleSlice": _make_tuple_slice,
+    "prim::ModuleContainerIndex": _make_module_index,
+    "prim::profile": _make_profile,
+    "prim::TypeCheck": _make_type_check,
+    "prim::RequiresGradCheck": _make_grad_check,
+    "prim::TensorExprDynamicGuard": _make_dynamic_guard,
+    "prim::ConstantChunk": _make_constant_chunk,
+    "prim::PythonOp": _make_python_op,
+    "prim::tolist": _make_tolist,
     "prim::DifferentiableGraph": lambda node: subgraphs.differentiable(node),
     **dict.fromkeys(
         ("prim::FusionGroup", "prim::TensorExprGroup", "prim::FunctionalGraph", "prim::FallbackGraph"),

@@ -97,7 +97,7 @@ def _with_checked_groups(graph: Graph, modes: Modes, depth: int) -> None:
         guard_differentiable_graphs(graph)
     if modes.fuses:
         fuse = fuse_tensor_exprs if modes.tensor_exprs else fuse_graph
-        fuse(graph, profiled=True, fewest=_fewest(modes))
+        fuse(graph, profiled=True, fewest=_min_group_size(modes))
         guard_fusion_groups(graph, dynamic=modes.strategy_at(depth) == "DYNAMIC")
     remove_type_specializations(graph)
     _replace_fallbacks(graph, depth - 1)
@@ -119,10 +119,10 @@ def _optimize_with_guards(graph: Graph, modes: Modes, depth: int) -> None:
         guard_differentiable_graphs(graph)
         _replace_fallbacks(graph, depth - 1)
     else:
-        fuse_graph(graph, profiled=True, fewest=_fewest(modes))
+        fuse_graph(graph, profiled=True, fewest=_min_group_size(modes))
 
 
-def _fewest(modes: Modes) -> int:
+def _min_group_size(modes: Modes) -> int:
     return 2 if modes.inlines_fusion_groups else 1
 
 
@@ -136,7 +136,7 @@ def _needs_gradients(graph: Graph) -> bool:
 def _replace_fallbacks(graph: Graph, depth: int) -> None:
     """Replace the fallback graphs by calls of functions."""
     for node in graph.find_all_nodes(FALLBACK):
-        function = Function("fallback_function", _giving_a_tuple(node["Subgraph"]))
+        function = Function("fallback_function", _return_tuple(node["Subgraph"]))
         function.depth = max(depth, 0)
         with graph.inserting(before=node), graph.source(node.source_range):
             constant = insert_constant(graph, function)
@@ -149,7 +149,7 @@ def _replace_fallbacks(graph: Graph, depth: int) -> None:
         node.destroy()
 
 
-def _giving_a_tuple(graph: Graph) -> Graph:
+def _return_tuple(graph: Graph) -> Graph:
     results = graph.outputs
     with graph.inserting(at_end_of=graph.block):
         made = graph.insert("prim::TupleConstruct", results).output

@@ -17,11 +17,11 @@ _RANDOM_ARGUMENTS = ("dropout", "dropout_p", "generator")
 def may_restart(graph: Graph) -> bool:
     """Return whether running a prefix of the graph and then the whole graph is equivalent to running it once."""
     memory = AliasDb(graph)
-    return all(_leaves_no_trace(node, memory) for node in graph.all_nodes())
+    return all(_has_no_effect(node, memory) for node in graph.all_nodes())
 
 
-def _leaves_no_trace(node: Node, memory: AliasDb) -> bool:
-    if node.kind == "prim::RaiseException":  # a run that raises is not restarted
+def _has_no_effect(node: Node, memory: AliasDb) -> bool:
+    if node.kind == "prim::RaiseException":  # a run that raises is not restarted, so prim::RaiseException does no harm
         return True
     if not node.kind.startswith(("aten::", "prim::")) or has_side_effects(node) or memory.writes_to_wildcard(node):
         return False

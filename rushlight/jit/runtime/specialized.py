@@ -26,18 +26,18 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.settings import native_seconds
 from rushlight.utils.native import cache
 
-_PASSED_BY = AUTOGRAD_BITS | 1 << DispatchKey.Profiler  # native programs run the same under these keys of a thread
+_IGNORED_KEYS = AUTOGRAD_BITS | 1 << DispatchKey.Profiler  # dispatch keys of a thread that do not change how native code runs
 _PLAIN = (bool, int, float, str, type(None))
-_MAX_KINDS = 16  # limits the kinds of one family, which differ in sizes
-_SIZES_BEFORE_OPEN = 2  # after code for this many sizes, further code has dynamic sizes
+_MAX_KINDS = 16  # kinds that differ only in sizes
+_MAX_STATIC_SIZES = 2  # once there is static code for this many sizes, the next code gets dynamic sizes
 _MAX_REMEMBERED = 256
-_MAX_MISSES = 64  # limits consecutive misses
+_MAX_MISSES = 64  # after this many calls in a row that no kind fits, no further kind is compiled
 
 
 def spec_of(arguments: Sequence[object], unread: frozenset[int] = frozenset()) -> tuple | None:
     """Return the kind of these arguments; None for kinds without native forms. The contents of lists at the positions `unread`
     are ignored."""
-    if state.modes or state.include & ~_PASSED_BY or is_autocast_enabled("cpu"):
+    if state.modes or state.include & ~_IGNORED_KEYS or is_autocast_enabled("cpu"):
         return None
     parts: list[object] = [state.grad_enabled, get_default_dtype()]
     for place, value in enumerate(arguments):
@@ -116,7 +116,7 @@ class _Family:
 
     def dims(self) -> dict[object, frozenset[int]]:
         """Return the dimensions that differed, per tensor, in order of arguments."""
-        return {place: found for place, rows in enumerate(zip(*self.met, strict=True)) if (found := _differing(rows))}
+        return {place: found for place, rows in enumerate(zip(*self.met, strict=True)) if (found := _differing_columns(rows))}
 
 
 @dataclass
@@ -127,7 +127,7 @@ class _Kinds:
     families: dict[object, _Family] = field(default_factory=dict)
 
 
-def _differing(rows: Sequence[tuple]) -> frozenset[int]:
+def _differing_columns(rows: Sequence[tuple]) -> frozenset[int]:
     return frozenset(dim for dim, sizes in enumerate(zip(*rows, strict=True)) if len(set(sizes)) > 1)
 
 
@@ -190,7 +190,7 @@ class Specialized:
         """Return the kind for new arguments: one of their own, or that of their family."""
         with self._lock:
             family = kinds.families.setdefault(_without_sizes(spec), _Family())
-            if family.is_open and len(family.met) >= _SIZES_BEFORE_OPEN:
+            if family.is_open and len(family.met) >= _MAX_STATIC_SIZES:
                 if family.kind is None:
                     family.met.append(_sizes_in(arguments, self._unread))
                     family.kind = Kind(family=family)

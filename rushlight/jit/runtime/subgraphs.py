@@ -37,7 +37,7 @@ class CompiledGradient:
 
     def run(self, inputs: Sequence[object]) -> tuple[tuple, list]:
         """Return the results, and the values that the reverse graph needs besides gradients."""
-        results = _results(run_with_executor(self.forward, list(inputs)), len(self.gradient.f.outputs))
+        results = _result_tuple(run_with_executor(self.forward, list(inputs)), len(self.gradient.f.outputs))
         captured = [inputs[index] for index in self.gradient.df_input_captured_inputs]
         captured += [results[index] for index in self.gradient.df_input_captured_outputs]
         return results[: self.gradient.f_real_outputs], captured
@@ -47,7 +47,7 @@ class CompiledGradient:
         found: list[Tensor | None] = [None] * inputs
         arguments = [grads[index] for index in self.gradient.df_input_vjps]
         backward = self._backward_without(tuple(each is None for each in arguments))
-        results = _results(run_with_executor(backward, [*arguments, *captured]), len(self.gradient.df_output_vjps))
+        results = _result_tuple(run_with_executor(backward, [*arguments, *captured]), len(self.gradient.df_output_vjps))
         for index, grad in zip(self.gradient.df_output_vjps, results, strict=True):
             found[index] = grad
         return found
@@ -72,9 +72,9 @@ class CompiledGradient:
         """
         if any(isinstance(value, Tensor) and value._version != version for value, version in inputs):
             raise RuntimeError("one of the variables needed for gradient computation has been modified by an inplace operation")
-        # Use views, so that a gradient goes only to this input, and not also to another one from which it was computed.
+        # Run on views of the inputs. If one input was computed from another, a gradient then stops at the view.
         values = [value.view_as(value) if isinstance(value, Tensor) else value for value, _ in inputs]
-        results = _results(run_with_executor(self.plain, values), self.gradient.f_real_outputs)
+        results = _result_tuple(run_with_executor(self.plain, values), self.gradient.f_real_outputs)
         given = [(result, grad) for result, grad in zip(results, grads, strict=False) if grad is not None]
         wanted = [index for index, value in enumerate(values) if isinstance(value, Tensor) and value.requires_grad]
         found = grad_of(
@@ -92,7 +92,7 @@ def _plain_function(name: str, graph: Graph) -> Function:
     return function
 
 
-def _results(value: object, count: int) -> tuple:
+def _result_tuple(value: object, count: int) -> tuple:
     return (value,) if count == 1 else value if isinstance(value, tuple) else ()
 
 

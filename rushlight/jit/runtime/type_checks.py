@@ -92,7 +92,8 @@ def exact_form(kind: Type) -> type | tuple | None:
         return ("list" if isinstance(kind, ListType) else "optional", inner) if inner else None
     if isinstance(kind, DictType):
         key, value = exact_form(kind.key), exact_form(kind.value)
-        return ("dict", key, value) if key and value and key is not Tensor else None  # hashing a tensor may run arbitrary code
+        # Tensors as keys are refused: hashing one may run arbitrary code.
+        return ("dict", key, value) if key and value and key is not Tensor else None
     return _EXACT.get(id(kind))
 
 
@@ -122,8 +123,8 @@ def to_script(value: object, kind: Type) -> object:
             raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
         return {to_script(key, kind.key): to_script(item, kind.value) for key, item in value.items()}
     if isinstance(kind, TupleType):
-        return _tuple(value, kind)
-    return _simple(value, kind)
+        return _convert_tuple(value, kind)
+    return _convert_simple(value, kind)
 
 
 def _as_tensor(value: object) -> Tensor:
@@ -150,7 +151,7 @@ def _first_that_fits(value: object, kind: Type) -> object:
     raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
 
 
-def _tuple(value: object, kind: TupleType) -> tuple:
+def _convert_tuple(value: object, kind: TupleType) -> tuple:
     if not isinstance(value, tuple) or len(value) != len(kind.elements):
         raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'"
                             + (f" of length {len(value)}" if isinstance(value, tuple) else ""))  # fmt: skip
@@ -158,7 +159,7 @@ def _tuple(value: object, kind: TupleType) -> tuple:
     return kind.python_class(*parts) if kind.python_class is not None else tuple(parts)
 
 
-def _object(value: object, kind: ClassType) -> ScriptObject:
+def _convert_object(value: object, kind: ClassType) -> ScriptObject:
     """Return an instance of the user's class converted to an object of scripted code: a copy."""
     made = ScriptObject(kind)
     for name, attribute in kind.attributes.items():
@@ -181,12 +182,12 @@ def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
     return is_imported and kind.name in names and not isinstance(value, ScriptObject)
 
 
-def _simple(value: object, kind: Type) -> object:
+def _convert_simple(value: object, kind: Type) -> object:
     value = simplified(_unwrap(value))
     if isinstance(kind, ExtensionType) and extension_type_of(value) is kind:
         return ExtensionObject(kind, value)
     if isinstance(kind, ClassType) and _is_of_class(value, kind):
-        return _object(value, kind)
+        return _convert_object(value, kind)
     if isinstance(kind, EnumType) and isinstance(value, enum.Enum) and _is_of_class(value, kind):
         return kind.python_class[value.name] if value.name in kind.python_class.__members__ else value
     if kind == FLOAT and type(value) is int:

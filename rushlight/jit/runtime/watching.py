@@ -32,14 +32,14 @@ def fits(tensor: object, kind: TensorType) -> bool:
     impl = tensor._impl
     return (
         (kind.dtype is None or impl.dtype is kind.dtype)
-        and (kind.sizes is None or impl.sizes == kind.sizes or _fit(kind.sizes, impl.sizes))
-        and (kind.strides is None or impl.strides == kind.strides or _fit(kind.strides, impl.strides))
+        and (kind.sizes is None or impl.sizes == kind.sizes or _sizes_fit(kind.sizes, impl.sizes))
+        and (kind.strides is None or impl.strides == kind.strides or _sizes_fit(kind.strides, impl.strides))
         and (kind.requires_grad is None or needs_gradient(tensor) == kind.requires_grad)
         and (kind.device is None or (impl.device is CPU and kind.device == "cpu") or str(impl.device) == kind.device)
     )
 
 
-def _fit(expected: Sequence, found: Sequence) -> bool:
+def _sizes_fit(expected: Sequence, found: Sequence) -> bool:
     """Return whether sizes or strides equal the expected ones, as far as these are known."""
     return len(expected) == len(found) and all(
         want is None or want == have for want, have in zip(expected, found, strict=True)

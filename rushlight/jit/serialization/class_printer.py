@@ -33,13 +33,13 @@ class Program:
 
     def __init__(self) -> None:
         self.constants = ConstantTable()
-        self.types = TypeTable(self._note)
+        self.types = TypeTable(self._record_dependency)
         self.pending: list[tuple[object, str]] = []
         self.texts: dict[str, str] = {}
         self.places: dict[str, list[tuple[int, SourceRange]]] = {}
         self.operators: set[str] = set()
 
-    def _note(self, item: object, name: str) -> None:
+    def _record_dependency(self, item: object, name: str) -> None:
         self.pending.append((item, name))
 
     def add(self, item: Type | Function) -> str:
@@ -54,7 +54,7 @@ class Program:
         while self.pending:
             found, full = self.pending.pop(0)
             prefix, _, last = full.rpartition(".")
-            printed = self._definition(found, last)
+            printed = self._print_definition(found, last)
             before = self.texts.get(prefix, "")
             self.places.setdefault(prefix, []).extend((len(before) + offset, place) for offset, place in printed.places)
             self.texts[prefix] = before + printed.text
@@ -82,36 +82,36 @@ class Program:
             if isinstance(inner, Graph):
                 self._note_operators(inner)
 
-    def _definition(self, item: object, name: str) -> Printed:
+    def _print_definition(self, item: object, name: str) -> Printed:
         if isinstance(item, Function):
             return self.function(item, name)
         if isinstance(item, ClassType):
-            return self._class(item, name)
+            return self._print_class(item, name)
         if isinstance(item, EnumType):
             members = [f"{member} = {plain_text(value)}" for member, value in item.members]
-            return Printed(self._lines(f"class {name}(Enum):", members))
+            return Printed(self._print_lines(f"class {name}(Enum):", members))
         if isinstance(item, TupleType):
             fields = zip(item.fields, item.elements, strict=True)
             lines = [f"{each} : {self.types.text(kind)}" for each, kind in fields]
-            return Printed(self._lines(f"class {name}(NamedTuple):", lines))
-        return Printed(self._interface(item, name))
+            return Printed(self._print_lines(f"class {name}(NamedTuple):", lines))
+        return Printed(self._print_interface(item, name))
 
-    def _lines(self, head: str, lines: list[str]) -> str:
+    def _print_lines(self, head: str, lines: list[str]) -> str:
         return "\n".join([head, *(f"  {line}" for line in lines or ["pass"])]) + "\n"
 
-    def _constant(self, value: object, kind: Type) -> str:
+    def _print_constant(self, value: object, kind: Type) -> str:
         return constant_text(simplified(value), kind, self.constants, self.types)
 
-    def _interface(self, kind: InterfaceType, name: str) -> str:
+    def _print_interface(self, kind: InterfaceType, name: str) -> str:
         lines = []
         for method, schema in kind.methods.items():
             parameters = "".join(f", {each.name}: {self.types.text(each.type)}" for each in schema.arguments[1:])
             lines += [f"def {method}(self{parameters}) -> {self.types.text(schema.return_type)}:", "  pass"]
-        return self._lines(f"class {name}({'ModuleInterface' if kind.is_module else 'Interface'}):", lines)
+        return self._print_lines(f"class {name}({'ModuleInterface' if kind.is_module else 'Interface'}):", lines)
 
     # Classes
 
-    def _class(self, kind: ClassType, name: str) -> Printed:
+    def _print_class(self, kind: ClassType, name: str) -> Printed:
         head = f"class {name}(Module):" if kind.is_module else f"class {name}:"
         lines = self._module_lists(kind) if kind.is_module else []
         for attribute in kind.attributes.values():
@@ -119,9 +119,9 @@ class Program:
             plain = is_plain(attribute.name)
             lines.append(f"{attribute.name} : {text}" if plain else f'__annotations__["{attribute.name}"] = {text}')
         for constant, value in kind.constants.items():
-            lines += self._final(constant, value)
+            lines += self._print_final(constant, value)
         methods = [self.function(each, each.short_name, 1, kind) for each in self._methods(kind)]
-        text, places = self._lines(head, lines) if lines or not methods else head + "\n", []
+        text, places = self._print_lines(head, lines) if lines or not methods else head + "\n", []
         for method in methods:
             places += [(len(text) + offset, place) for offset, place in method.places]
             text += method.text
@@ -137,10 +137,10 @@ class Program:
                 lines.append(f"__forward_{key}__ = [{listed}]")
         return lines
 
-    def _final(self, name: str, value: object) -> list[str]:
+    def _print_final(self, name: str, value: object) -> list[str]:
         """Return a constant of a class. No code depends on it, so constants without a plain type are left out."""
         kind = literal_type(value)
-        return [] if kind is None or not is_plain(name) else [f"{name} : Final[{kind}] = {self._constant(value, ANY)}"]
+        return [] if kind is None or not is_plain(name) else [f"{name} : Final[{kind}] = {self._print_constant(value, ANY)}"]
 
     def _methods(self, kind: ClassType) -> list[Function]:
         accessors = [each for pair in kind.properties.values() for each in pair if each is not None]

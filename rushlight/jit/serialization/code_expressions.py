@@ -42,7 +42,7 @@ def expression(printer: FunctionPrinter, node: Node) -> str:
         return f"{_CASTS[node.kind]}({printer.text(node.input())})"
     if node.kind in _IMPLICIT:
         return f"annotate({_IMPLICIT[node.kind]}, {printer.text(node.input())})"
-    return _operator(printer, node)
+    return _print_operator(printer, node)
 
 
 def operator_name(kind: str) -> str:
@@ -51,17 +51,17 @@ def operator_name(kind: str) -> str:
     return f"torch.{name}" if namespace == "aten" else f"ops.{namespace}.{name}"
 
 
-def _operator(printer: FunctionPrinter, node: Node) -> str:
+def _print_operator(printer: FunctionPrinter, node: Node) -> str:
     operator = operator_of(node)
     values = list(node.inputs)
     if operator is None or operator.schema.is_vararg:
         arguments = [printer.text(value) for value in values]
     else:
-        arguments = _arguments(printer, operator, values[: _needed_argument_count(operator, values)])
+        arguments = _print_arguments(printer, operator, values[: _needed_argument_count(operator, values)])
     return f"{operator_name(node.kind)}({', '.join(arguments)})"
 
 
-def _arguments(printer: FunctionPrinter, operator: Operator, values: list[Value]) -> list[str]:
+def _print_arguments(printer: FunctionPrinter, operator: Operator, values: list[Value]) -> list[str]:
     texts = map(printer.text, values)
     pairs = zip(operator.schema.arguments, texts, strict=False)
     return [f"{argument.name}={text}" if argument.kwarg_only else text for argument, text in pairs]
@@ -108,23 +108,23 @@ def _call_method(printer: FunctionPrinter, node: Node) -> str:
     return f"({printer.text(node.input())}).{node['name']}({arguments})"
 
 
-def _create(printer: FunctionPrinter, node: Node) -> str:
+def _print_create(printer: FunctionPrinter, node: Node) -> str:
     name = printer.types.text(node.output.type)
     return f"{name}.__new__({name})"
 
 
-def _enum(field: str) -> Write:
+def _print_enum(field: str) -> Write:
     return lambda printer, node: f"({printer.text(node.input())}).{field}"
 
 
 # Types
 
 
-def _cast(word: str) -> Write:
+def _print_cast(word: str) -> Write:
     return lambda printer, node: f"{word}({', '.join([printer.types.text(node.output.type), *map(printer.text, node.inputs)])})"
 
 
-def _isinstance(printer: FunctionPrinter, node: Node) -> str:
+def _print_isinstance(printer: FunctionPrinter, node: Node) -> str:
     kinds = [printer.types.text(kind) for kind in node["types"]]
     shown = kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})"
     return f"isinstance({printer.text(node.input())}, {shown})"
@@ -137,7 +137,7 @@ def _to_list(printer: FunctionPrinter, node: Node) -> str:
 # Containers
 
 
-def _list(printer: FunctionPrinter, node: Node) -> str:
+def _print_list(printer: FunctionPrinter, node: Node) -> str:
     kind = node.output.type
     text = f"[{', '.join(map(printer.text, node.inputs))}]"
     if not node.inputs or needs_annotation(kind.element) or _differs(node.inputs, kind.element):
@@ -149,7 +149,7 @@ def _differs(values: tuple[Value, ...], kind: object) -> bool:
     return any(unshaped(value.type) != kind for value in values)
 
 
-def _dict(printer: FunctionPrinter, node: Node) -> str:
+def _print_dict(printer: FunctionPrinter, node: Node) -> str:
     kind = node.output.type
     keys, values = node.inputs[::2], node.inputs[1::2]
     pairs = [f"{printer.text(key)}: {printer.text(value)}" for key, value in zip(keys, values, strict=True)]
@@ -159,7 +159,7 @@ def _dict(printer: FunctionPrinter, node: Node) -> str:
     return text
 
 
-def _tuple(printer: FunctionPrinter, node: Node) -> str:
+def _print_tuple(printer: FunctionPrinter, node: Node) -> str:
     parts = [printer.text(value) for value in node.inputs]
     kind = node.output.type
     if is_named_tuple(kind):
@@ -167,27 +167,27 @@ def _tuple(printer: FunctionPrinter, node: Node) -> str:
     return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-def _tuple_item(printer: FunctionPrinter, node: Node) -> str:
+def _print_tuple_item(printer: FunctionPrinter, node: Node) -> str:
     return f"({printer.text(node.input())})[{printer.text(node.input(1))}]"
 
 
-def _tuple_slice(printer: FunctionPrinter, node: Node) -> str:
+def _print_tuple_slice(printer: FunctionPrinter, node: Node) -> str:
     return f"({printer.text(node.input())})[{node['beg']}:{node['end']}]"
 
 
-def _item(printer: FunctionPrinter, node: Node) -> str:
+def _print_item(printer: FunctionPrinter, node: Node) -> str:
     owner = node.input()
     if isinstance(owner.type, ListType | DictType) and (isinstance(owner.type, DictType) or node.input(1).type == INT):
         text = printer.text(owner)
         return f"{text if text.isidentifier() else f'({text})'}[{printer.text(node.input(1))}]"
-    return _operator(printer, node)
+    return _print_operator(printer, node)
 
 
-def _print(printer: FunctionPrinter, node: Node) -> str:
+def _print_print(printer: FunctionPrinter, node: Node) -> str:
     return f"print({', '.join(map(printer.text, node.inputs))})"
 
 
-def _raise(printer: FunctionPrinter, node: Node) -> str:
+def _print_raise(printer: FunctionPrinter, node: Node) -> str:
     given = [value for value in node.inputs if not value.is_none]
     return f"ops.prim.RaiseException({', '.join(map(printer.text, given))})"
 
@@ -198,11 +198,14 @@ def _print_sorted(printer: FunctionPrinter, node: Node) -> str:
 
 _WRITERS: dict[str, Write] = {
     "prim::GetAttr": _get_attribute, "prim::CallFunction": _call_function, "prim::CallMethod": _call_method,
-    "prim::CreateObject": _create, "prim::EnumName": _enum("name"), "prim::EnumValue": _enum("value"),
-    "prim::unchecked_cast": _cast("unchecked_cast"), "prim::Uninitialized": _cast("uninitialized"),
-    "prim::isinstance": _isinstance, "prim::tolist": _to_list, "prim::ListConstruct": _list, "prim::DictConstruct": _dict,
-    "prim::TupleConstruct": _tuple, "prim::TupleIndex": _tuple_item, "prim::TupleSlice": _tuple_slice,
-    "aten::__getitem__": _item, "prim::Print": _print, "prim::RaiseException": _raise, "aten::sorted": _print_sorted,
+    "prim::CreateObject": _print_create, "prim::EnumName": _print_enum("name"), "prim::EnumValue": _print_enum("value"),
+    "prim::unchecked_cast": _print_cast("unchecked_cast"), "prim::Uninitialized": _print_cast("uninitialized"),
+    "prim::isinstance": _print_isinstance, "prim::tolist": _to_list, "prim::ListConstruct": _print_list,
+    "prim::DictConstruct": _print_dict,
+    "prim::TupleConstruct": _print_tuple, "prim::TupleIndex": _print_tuple_item,
+    "prim::TupleSlice": _print_tuple_slice,
+    "aten::__getitem__": _print_item, "prim::Print": _print_print, "prim::RaiseException": _print_raise,
+    "aten::sorted": _print_sorted,
 }  # fmt: skip
 
 

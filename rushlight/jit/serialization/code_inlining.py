@@ -10,7 +10,7 @@ from rushlight.jit.ir.graph import Block, Node, Value
 
 _NEVER = frozenset(("prim::isinstance", "prim::fork", "prim::Uninitialized", "prim::Enter", "prim::CreateObject",
                     "prim::ModuleContainerIndex"))  # fmt: skip
-_MAX_NESTING = 50  # limits nesting; long expressions are split into lines anyway
+_MAX_NESTING = 50  # nested expressions; deeper ones are assigned to variables
 
 
 def inlined_nodes(block: Block) -> set[Node]:
@@ -36,24 +36,24 @@ class _Scanner:
             return
         for block in node.blocks:
             self.block(block)
-        point = _before(node)
+        point = _last_node_before(node)
         for value in reversed(node.inputs):
             if value.is_constant:
                 continue
             if value.node is point and _can_stand_inside(value):
                 self.inlined.add(value.node)
-                point = self._inside(value.node, 0)
+                point = self._last_node_inside(value.node, 0)
 
-    def _inside(self, node: Node, depth: int) -> Node | None:
-        point = _before(node)
+    def _last_node_inside(self, node: Node, depth: int) -> Node | None:
+        point = _last_node_before(node)
         for value in reversed(node.inputs):
             if depth < _MAX_NESTING and not value.is_constant and value.node is point and _can_stand_inside(value):
                 self.inlined.add(value.node)
-                point = self._inside(value.node, depth + 1)
+                point = self._last_node_inside(value.node, depth + 1)
         return point
 
 
-def _before(node: Node) -> Node | None:
+def _last_node_before(node: Node) -> Node | None:
     """Return the last non-constant node before one."""
     before = node.previous
     while before.kind == "prim::Constant":

@@ -85,7 +85,7 @@ class TypeTable:
         """Return the qualified name of a class, NamedTuple, enumeration, interface or function; mangled if the name is
         taken.
         """
-        if isinstance(item, ExtensionType):  # torch defines these
+        if isinstance(item, ExtensionType):  # torch defines extension types, so archives do not contain them
             return item.name
         key = _named_tuple_key(item)
         if key not in self.names:
@@ -107,7 +107,7 @@ class TypeTable:
         """Return a type as an annotation."""
         if isinstance(kind, ClassType | EnumType | InterfaceType) or is_named_tuple(kind):
             return self.name_of(kind)
-        if isinstance(kind, TupleType):  # includes the results of operators with several results
+        if isinstance(kind, TupleType):  # also the type of several results of one operator
             return f"Tuple[{', '.join(map(self.text, kind.elements)) or '()'}]"
         if isinstance(kind, DictType):
             return f"Dict[{self.text(kind.key)}, {self.text(kind.value)}]"

@@ -20,7 +20,7 @@ from rushlight.jit.source import NO_SOURCE, SourceRange
 from rushlight.jit.types.kinds import Type
 from rushlight.jit.types.relations import unshaped
 
-_LONG = 40  # longer expressions, including indentation, become statements
+_MAX_EXPRESSION_LENGTH = 40  # a longer expression (with its indentation) is assigned to a variable of its own
 _ENDLESS = 9223372036854775807
 
 
@@ -45,14 +45,14 @@ class FunctionPrinter:
         self.inlined = inlined_nodes(graph.block)
         for value, argument in zip(graph.inputs, schema.arguments, strict=True):
             self.names.share(value, self.names.fresh(identifier(argument.name)))
-        self._line(self._header(graph, schema, name, self_type, hides_self))
+        self._add_line(self._print_header(graph, schema, name, self_type, hides_self))
         self.level += 1
         self._name_long_constants(graph)
         self.block(graph.block)
-        self._return(graph.outputs)
+        self._print_return(graph.outputs)
         return "\n".join(self.lines) + "\n"
 
-    def _header(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None, hides_self: bool) -> str:
+    def _print_header(self, graph: Graph, schema: FunctionSchema, name: str, self_type: Type | None, hides_self: bool) -> str:
         parts = []
         for index, (value, argument) in enumerate(zip(graph.inputs, schema.arguments, strict=True)):
             kind = self_type if index == 0 and self_type is not None else argument.type
@@ -66,7 +66,7 @@ class FunctionPrinter:
         separator = f",\n{'  ' * (self.level + 2)}"
         return f"def {name}({separator.join(parts)}) -> {self.types.text(schema.return_type)}:"
 
-    def _line(self, text: str) -> None:
+    def _add_line(self, text: str) -> None:
         self.lines.append("  " * self.level + text)
         self.places.append(self.place)
 
@@ -86,7 +86,7 @@ class FunctionPrinter:
         return self.names[value]
 
     def _is_long(self, text: str) -> bool:
-        return len(text) + 2 * self.level >= _LONG
+        return len(text) + 2 * self.level >= _MAX_EXPRESSION_LENGTH
 
     def _split(self, values: Sequence[Value]) -> None:
         """Name long expressions among a statement's inputs, and those computed before them."""
@@ -97,7 +97,7 @@ class FunctionPrinter:
         for value in values[: last + 1]:
             if self._is_expression(value):
                 text = self.expressions.pop(value)
-                self._line(f"{self.names.give(value)} = {text}")
+                self._add_line(f"{self.names.give(value)} = {text}")
 
     def _is_expression(self, value: Value) -> bool:
         return value in self.expressions and not value.is_constant
@@ -109,7 +109,7 @@ class FunctionPrinter:
                 text = self.text(node.output)
                 if self._is_long(text):
                     self.expressions[node.output] = self.names.fresh(_base_of(node.output, node.output))
-                    self._line(f"{self.expressions[node.output]} = {text}")
+                    self._add_line(f"{self.expressions[node.output]} = {text}")
 
     # Nodes
 
@@ -117,9 +117,9 @@ class FunctionPrinter:
         """Print the nodes of a block."""
         for node in block.nodes:
             if node.kind != "prim::Constant":
-                self._node(node)
+                self._print_node(node)
 
-    def _node(self, node: Node) -> None:
+    def _print_node(self, node: Node) -> None:
         self.place = node.source_range
         special = _STATEMENTS.get(node.kind)
         if special is not None:
@@ -131,70 +131,70 @@ class FunctionPrinter:
             self.expressions[node.output] = text
         elif node.outputs:
             names = [self.names.give(value) for value in node.outputs]
-            self._line(f"{', '.join(names)} = {text}")
+            self._add_line(f"{', '.join(names)} = {text}")
         else:
-            self._line(text)
+            self._add_line(text)
 
-    def _unpack(self, node: Node) -> None:
+    def _print_unpack(self, node: Node) -> None:
         self._split(node.inputs)
         names = "".join(f"{self.names.give(value)}, " for value in node.outputs)
-        self._line(f"{names}= {self.text(node.input())}" if names else self.text(node.input()))
+        self._add_line(f"{names}= {self.text(node.input())}" if names else self.text(node.input()))
 
-    def _module_index(self, node: Node) -> None:
+    def _print_module_index(self, node: Node) -> None:
         """Print a submodule by index or key, with its interface type."""
         self._split(node.inputs)
         container, key = map(self.text, node.inputs)
-        self._line(f"{self.names.give(node.output)} : {self.types.text(node.output.type)} = {container}[{key}]")
+        self._add_line(f"{self.names.give(node.output)} : {self.types.text(node.output.type)} = {container}[{key}]")
 
     def _set_attribute(self, node: Node) -> None:
         self._split(node.inputs)
         owner, value = map(self.text, node.inputs)
         name = node["name"]
-        self._line(f"{owner}.{name} = {value}" if is_plain(name) else f'setattr({owner}, "{name}", {value})')
+        self._add_line(f"{owner}.{name} = {value}" if is_plain(name) else f'setattr({owner}, "{name}", {value})')
 
-    def _enter(self, node: Node) -> None:
+    def _print_enter(self, node: Node) -> None:
         named = f" as {self.names.give(node.output)}" if node.output.uses else ""
-        self._line(f"with {self.text(node.input())}{named}:")
+        self._add_line(f"with {self.text(node.input())}{named}:")
         self.level += 1
-        if _next(node).kind == "prim::Exit":
-            self._line("pass")
+        if _next_node(node).kind == "prim::Exit":
+            self._add_line("pass")
 
-    def _exit(self, node: Node) -> None:
+    def _print_exit(self, node: Node) -> None:
         self.level -= 1
 
-    def _fork(self, node: Node) -> None:
+    def _print_fork(self, node: Node) -> None:
         body: Graph = node["Subgraph"]
         name = self.names.fresh("__forked_function")
         for inside, value in zip(body.inputs, node.inputs, strict=True):
             self.names.share(inside, self.text(value))
         self.inlined |= inlined_nodes(body.block)
-        self._line(f"def {name}():")
+        self._add_line(f"def {name}():")
         self.level += 1
         self.block(body.block)
-        self._return(body.outputs)
+        self._print_return(body.outputs)
         self.level -= 1
-        self._line(f"{self.names.give(node.output)} = fork({name})")
+        self._add_line(f"{self.names.give(node.output)} = fork({name})")
 
-    def _return(self, outputs: Sequence[Value]) -> None:
+    def _print_return(self, outputs: Sequence[Value]) -> None:
         self._split(outputs)
         parts = [self.text(value) for value in outputs]
-        self._line(f"return {', '.join(parts) if parts else 'None'}")
+        self._add_line(f"return {', '.join(parts) if parts else 'None'}")
 
     # Control flow
 
-    def _if(self, node: Node) -> None:
+    def _print_if(self, node: Node) -> None:
         self._split(node.inputs[:1])
         condition = self.text(node.input())
         outputs = [self.names.give(value) for value in node.outputs]
         for word, block in ((f"if {condition}:", node.blocks[0]), ("else:", node.blocks[1])):
-            self._line(word)
+            self._add_line(word)
             self.level += 1
             before = len(self.lines)
             self.block(block)
             self._split(block.outputs)
             self._assign_all(outputs, node.outputs, block.outputs)
             if len(self.lines) == before:
-                self._line("pass")
+                self._add_line("pass")
             self.level -= 1
 
     def _assign_all(self, names: list[str], targets: Sequence[Value], values: Sequence[Value]) -> None:
@@ -203,13 +203,13 @@ class FunctionPrinter:
         plain = []
         for name, target, value, text in zip(names, targets, values, texts, strict=True):
             if _is_wider(target, value):
-                self._line(f"{name} : {self.types.text(target.type)} = {text}")
+                self._add_line(f"{name} : {self.types.text(target.type)} = {text}")
             else:
                 plain.append((name, text))
         if plain:
-            self._line(f"{', '.join(name for name, _ in plain)} = {', '.join(text for _, text in plain)}")
+            self._add_line(f"{', '.join(name for name, _ in plain)} = {', '.join(text for _, text in plain)}")
 
-    def _loop(self, node: Node) -> None:
+    def _print_loop(self, node: Node) -> None:
         body = node.blocks[0]
         self._split(node.inputs)
         first = [self.names.fresh(_base_of(output, value)) for output, value in zip(node.outputs, body.inputs[1:], strict=True)]
@@ -218,66 +218,69 @@ class FunctionPrinter:
             self.names.share(output, name)
             self.names.share(value, name)
         if _is_true(node.input(1)) and _is_true(body.outputs[0]):
-            self._for(node, first)
+            self._print_for(node, first)
         else:
-            self._while(node, first)
+            self._print_while(node, first)
 
-    def _for(self, node: Node, names: list[str]) -> None:
+    def _print_for(self, node: Node, names: list[str]) -> None:
         body = node.blocks[0]
-        self._line(f"for {self.names.give(body.inputs[0])} in range({self.text(node.input())}):")
+        self._add_line(f"for {self.names.give(body.inputs[0])} in range({self.text(node.input())}):")
         self.level += 1
         before = len(self.lines)
         self.block(body)
-        self._next_round(names, body.outputs[1:], [])
+        self._print_next_round(names, body.outputs[1:], [])
         if len(self.lines) == before:
-            self._line("pass")
+            self._add_line("pass")
         self.level -= 1
 
-    def _while(self, node: Node, names: list[str]) -> None:
+    def _print_while(self, node: Node, names: list[str]) -> None:
         """Print a loop that has a condition. If it also has a trip count, the code counts and tests the rounds."""
         body = node.blocks[0]
         counts = node.input().constant() != _ENDLESS
         condition, count = self.names.fresh("_"), ""
         if counts or body.inputs[0].uses:
             count = self.names.give(body.inputs[0])
-            self._line(f"{count} = 0")
+            self._add_line(f"{count} = 0")
         first = self.text(node.input(1))
         if counts:
             limit = self.names.fresh("_")
-            self._line(f"{limit} = {self.text(node.input())}")
+            self._add_line(f"{limit} = {self.text(node.input())}")
             first = f"torch.__and__(torch.lt(0, {limit}), {first})"
-        self._line(f"{condition} = {first}")
-        self._line(f"while {condition}:")
+        self._add_line(f"{condition} = {first}")
+        self._add_line(f"while {condition}:")
         self.level += 1
         self.block(body)
         further = [(condition, self.text(body.outputs[0]))]
         if count:
             following = self.names.fresh("_")
-            self._line(f"{following} = torch.add({count}, 1)")
+            self._add_line(f"{following} = torch.add({count}, 1)")
             if counts:
                 further = [(condition, f"torch.__and__(torch.lt({following}, {limit}), {further[0][1]})")]
             further.append((count, following))
-        self._next_round(names, body.outputs[1:], further)
+        self._print_next_round(names, body.outputs[1:], further)
         self.level -= 1
 
-    def _next_round(self, names: list[str], values: Sequence[Value], further: list[tuple[str, str]]) -> None:
+    def _print_next_round(self, names: list[str], values: Sequence[Value], further: list[tuple[str, str]]) -> None:
         """Assign the next round's initial values simultaneously."""
         self._split(values)
         pairs = further + [(name, self.text(value)) for name, value in zip(names, values, strict=True)]
         changed = [(name, text) for name, text in pairs if name != text]
         if changed:
-            self._line(f"{', '.join(name for name, _ in changed)} = {', '.join(text for _, text in changed)}")
+            self._add_line(f"{', '.join(name for name, _ in changed)} = {', '.join(text for _, text in changed)}")
 
 
 _STATEMENTS = {
-    "prim::If": FunctionPrinter._if, "prim::Loop": FunctionPrinter._loop, "prim::TupleUnpack": FunctionPrinter._unpack,
-    "prim::ListUnpack": FunctionPrinter._unpack, "prim::SetAttr": FunctionPrinter._set_attribute,
-    "prim::ModuleContainerIndex": FunctionPrinter._module_index,
-    "prim::Enter": FunctionPrinter._enter, "prim::Exit": FunctionPrinter._exit, "prim::fork": FunctionPrinter._fork,
+    "prim::If": FunctionPrinter._print_if, "prim::Loop": FunctionPrinter._print_loop,
+    "prim::TupleUnpack": FunctionPrinter._print_unpack,
+    "prim::ListUnpack": FunctionPrinter._print_unpack, "prim::SetAttr": FunctionPrinter._set_attribute,
+
+       "prim::ModuleContainerIndex": FunctionPrinter._print_module_index,
+    "prim::Enter": FunctionPrinter._print_enter, "prim::Exit": FunctionPrinter._print_exit,
+    "prim::fork": FunctionPrinter._print_fork,
 }  # fmt: skip
 
 
-def _next(node: Node) -> Node:
+def _next_node(node: Node) -> Node:
     following = node.next
     while following.kind == "prim::Constant":
         following = following.next

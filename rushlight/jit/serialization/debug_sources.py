@@ -41,7 +41,7 @@ class DebugSources:
             source = self._source(parts)
             if source is None or type(start) is not int or type(end) is not int:
                 return None
-            start, end = _characters(source.text, start), _characters(source.text, end)
+            start, end = _to_character_offset(source.text, start), _to_character_offset(source.text, end)
             return SourceRange(source, start, end) if 0 <= start <= end <= len(source.text) else None
         except (UnpicklingError, TypeError, ValueError, IndexError):
             return None
@@ -65,7 +65,7 @@ class DebugSources:
         return self.sources[id(parts)]
 
 
-def _characters(text: str, offset: int) -> int:
+def _to_character_offset(text: str, offset: int) -> int:
     """Return a byte offset converted to a character offset."""
     return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
 

@@ -40,7 +40,7 @@ class FirstFormat:
         self.importer = importer
         self.storages = StorageTable(partial(archive.storage, _TENSORS.removesuffix("/")), map_location)
         self.model = _parse_model(archive.text("model.json"))
-        self.tensors = tuple(map(self._tensor, _many(self.model, "tensors")))
+        self.tensors = tuple(map(self._read_tensor, _read_many(self.model, "tensors")))
         self.count = 0
         self.attributes: list | None = None
 
@@ -48,45 +48,46 @@ class FirstFormat:
         """Return the object of the main module, with all its submodules."""
         if not isinstance(self.model.get("mainModule"), dict):
             raise CheckpointError("model.json describes no mainModule")
-        return self._module(self.model["mainModule"])
+        return self._read_module(self.model["mainModule"])
 
-    def _tensor(self, described: dict) -> Tensor:
-        named = _text(described, "dataType")
+    def _read_tensor(self, described: dict) -> Tensor:
+        named = _read_text(described, "dataType")
         kind = _DTYPES.get(named)
         if kind is None:
             raise CheckpointError(f"model.json has a tensor of the type {named[:50]!r}, which is unknown")
-        key = _text(described.get("data"), "key")
+        key = _read_text(described.get("data"), "key")
         record = self.archive.records.get(self.archive.root + key)
         if not key.startswith(_TENSORS) or record is None:
             raise CheckpointError(f"model.json has a tensor in the record {key[:100]!r}, which is not there")
         count = record.size // kind.itemsize
-        place = _text(described, "device", "cpu")
+        place = _read_text(described, "device", "cpu")
         storage = self.storages.persistent_load(
             ("storage", StorageKind(kind.name, kind), key.removeprefix(_TENSORS), place, count)
         )
-        sizes, strides = _integers(described, "dims"), _integers(described, "strides")
+        sizes, strides = _read_integers(described, "dims"), _read_integers(described, "strides")
         needs_grad = described.get("requiresGrad", False) is True
-        return rebuild.make_tensor(storage.untyped(), kind, _integer(described, "offset"), sizes, strides, needs_grad)
+        return rebuild.make_tensor(storage.untyped(), kind, _read_integer(described, "offset"), sizes, strides, needs_grad)
 
     # Modules
 
-    def _module(self, described: dict) -> ScriptObject:
+    def _read_module(self, described: dict) -> ScriptObject:
         """Return a module: a new type with a generated name, and its object."""
-        name = _text(described, "name", "module")
+        name = _read_text(described, "name", "module")
         kind = ClassType(f"__torch__.___torch_mangle_{self.count}.{name if name.isidentifier() else 'Module'}", is_module=True)
         self.count += 1
         values: dict[str, object] = {}
-        for each in _many(described, "parameters"):
+        for each in _read_many(described, "parameters"):
             is_buffer = each.get("isBuffer", False) is True
-            self._add(kind, values, _text(each, "name"), TENSOR, self._tensor_by_number(each), (not is_buffer, is_buffer))
-        for each in _many(described, "attributes"):
-            wanted = self.importer.parse_type(_text(each, "type"))
-            self._add(kind, values, _text(each, "name"), wanted, self._attribute(each, wanted))
-        for each in _many(described, "submodules"):
-            child = self._module(each)
-            self._add(kind, values, _text(each, "name"), child.type, child)
+            value, flags = self._tensor_by_number(each), (not is_buffer, is_buffer)
+            self._add_attribute(kind, values, _read_text(each, "name"), TENSOR, value, flags)
+        for each in _read_many(described, "attributes"):
+            wanted = self.importer.parse_type(_read_text(each, "type"))
+            self._add_attribute(kind, values, _read_text(each, "name"), wanted, self._read_attribute(each, wanted))
+        for each in _read_many(described, "submodules"):
+            child = self._read_module(each)
+            self._add_attribute(kind, values, _read_text(each, "name"), child.type, child)
         if "training" not in kind.attributes:
-            self._add(kind, values, "training", BOOL, True)
+            self._add_attribute(kind, values, "training", BOOL, True)
         if "getStateAttributeId" in described:
             raise CheckpointError(f"module '{name[:100]}' restores itself by __setstate__, which is not supported in this "
                                   "old format; load and save the archive with torch 1.4")  # fmt: skip
@@ -95,7 +96,7 @@ class FirstFormat:
         fill_module(made, values)
         return made
 
-    def _add(
+    def _add_attribute(
         self, kind: ClassType, values: dict[str, object], name: str, wanted: Any, value: object,
         flags: tuple[bool, bool] = (False, False),
     ) -> None:  # fmt: skip
@@ -105,12 +106,12 @@ class FirstFormat:
         values[name] = value
 
     def _tensor_by_number(self, described: dict) -> Tensor:
-        number = _integer(described, "tensorId")
+        number = _read_integer(described, "tensorId")
         if not 0 <= number < len(self.tensors):
             raise CheckpointError(f"model.json refers to tensor {number}, and there are {len(self.tensors)}")
         return self.tensors[number]
 
-    def _attribute(self, described: dict, wanted: Any) -> object:
+    def _read_attribute(self, described: dict, wanted: Any) -> object:
         if self.attributes is None:
             data = self.archive.bytes("attributes.pkl", MAX_PICKLE_BYTES)
             values = unpickle(
@@ -119,15 +120,15 @@ class FirstFormat:
             if not isinstance(values, list | tuple):
                 raise CheckpointError(f"attributes.pkl holds a {type(values).__name__}, and a list is expected")
             self.attributes = list(values)
-        number = _integer(described, "id")
+        number = _read_integer(described, "id")
         if not 0 <= number < len(self.attributes):
             raise CheckpointError(f"model.json refers to attribute {number}, and there are {len(self.attributes)}")
-        return Conformer().conform(self.attributes[number], wanted, f"attribute '{_text(described, 'name')[:100]}'")
+        return Conformer().conform(self.attributes[number], wanted, f"attribute '{_read_text(described, 'name')[:100]}'")
 
     def _add_methods(self, kind: ClassType, arena: object) -> None:
         if arena is None:
             return
-        name = _text(arena, "key")
+        name = _read_text(arena, "key")
         text = self.archive.text(name, MAX_TEXT)
         file = split_file(name, text, None)
         for method in file.chunks:
@@ -150,25 +151,25 @@ def _parse_model(text: str) -> dict:
     return model
 
 
-def _many(described: dict, name: str) -> list[dict]:
+def _read_many(described: dict, name: str) -> list[dict]:
     found = described.get(name, [])
     if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
         raise CheckpointError(f"model.json has a field '{name}' that is no list of objects")
     return found
 
 
-def _text(described: object, name: str, default: str | None = None) -> str:
+def _read_text(described: object, name: str, default: str | None = None) -> str:
     found = described.get(name, default) if isinstance(described, dict) else None
     if not isinstance(found, str):
         raise CheckpointError(f"model.json lacks a text '{name}'")
     return found
 
 
-def _integer(described: dict, name: str) -> int:
-    return _number(described.get(name, 0), name)
+def _read_integer(described: dict, name: str) -> int:
+    return _read_number(described.get(name, 0), name)
 
 
-def _number(found: object, name: str) -> int:
+def _read_number(found: object, name: str) -> int:
     if isinstance(found, str) and len(found) < 20 and found.isascii() and found.removeprefix("-").isdigit():
         return int(found)
     if type(found) is not int:
@@ -176,8 +177,8 @@ def _number(found: object, name: str) -> int:
     return found
 
 
-def _integers(described: dict, name: str) -> tuple[int, ...]:
+def _read_integers(described: dict, name: str) -> tuple[int, ...]:
     found = described.get(name, [])
     if not isinstance(found, list):
         raise CheckpointError(f"model.json has a field '{name}' that is no list")
-    return tuple(_number(each, name) for each in found)
+    return tuple(_read_number(each, name) for each in found)

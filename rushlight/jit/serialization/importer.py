@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rushlight.jit.serialization.kept_graphs import KeptGraphs
     from rushlight.jit.serialization.names import ArchiveResolver
 
-# Modules for code that is compiled, or has unusual type annotations.
+# Imported lazily: only code that is compiled, or has unusual annotations, needs these modules.
 annotations, expressions, names = map(LazyModule, (
     "rushlight.jit.annotations", "rushlight.jit.frontend.expressions", "rushlight.jit.serialization.names",
 ))  # fmt: skip
@@ -67,14 +67,14 @@ class CodeFile:
             body = _parse_code(text)
         except SyntaxError:
             text = re.sub(_KEYWORD, _as_identifier, text)
-            body = self._parsed_again(text, definition)
+            body = self._parse_again(text, definition)
         except (ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{self.name}: '{definition}' is no code of TorchScript: {error}") from None
         if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.ClassDef) or body[0].name != definition:
             raise CheckpointError(f"{self.name}, line {first_line + 1}: only classes and functions may stand here")
         return body[0], SourceContext(Source(text, self.name, first_line, origin=origin), is_archive=True)
 
-    def _parsed_again(self, text: str, definition: str) -> list[ast.stmt]:
+    def _parse_again(self, text: str, definition: str) -> list[ast.stmt]:
         try:
             return _parse_code(text)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -202,13 +202,13 @@ class Importer:
         if (node.bases and base not in _BASES) or node.decorator_list or node.keywords:
             raise ErrorReport(context.word(node, "class"), f"classes may only inherit from one of {', '.join(_BASES)}")
         if base == "Enum":
-            self.types[name] = self._enumeration(name, node, context)
+            self.types[name] = self._read_enumeration(name, node, context)
         elif base == "NamedTuple":
-            self.types[name] = self._named_tuple(name, node, context)
+            self.types[name] = self._read_named_tuple(name, node, context)
         elif base in ("Interface", "ModuleInterface"):
-            self._interface(name, node, context, base == "ModuleInterface")
+            self._read_interface(name, node, context, base == "ModuleInterface")
         else:
-            self._class(name, node, context, base == "Module")
+            self._read_class(name, node, context, base == "Module")
 
     def type_of(self, node: ast.expr, context: SourceContext) -> Type:
         """Return the type that an expression denotes."""
@@ -225,11 +225,11 @@ class Importer:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise CheckpointError(f"{text[:200]!r} is no type: {error}") from None
 
-    def _class(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
+    def _read_class(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
         made = self.types[name] = ClassType(name, is_module)
         ClassReader(self, made, context).read(node)
 
-    def _enumeration(self, name: str, node: ast.ClassDef, context: SourceContext) -> EnumType:
+    def _read_enumeration(self, name: str, node: ast.ClassDef, context: SourceContext) -> EnumType:
         members = {}
         for statement in node.body:
             target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
@@ -247,7 +247,7 @@ class Importer:
         ENUM_TYPES[python_class] = made
         return made
 
-    def _named_tuple(self, name: str, node: ast.ClassDef, context: SourceContext) -> TupleType:
+    def _read_named_tuple(self, name: str, node: ast.ClassDef, context: SourceContext) -> TupleType:
         fields, kinds, defaults = [], [], []
         for statement in node.body:
             if not isinstance(statement, ast.AnnAssign) or not isinstance(statement.target, ast.Name):
@@ -261,7 +261,7 @@ class Importer:
                 defaults.append(literal_value(statement.value, context, self))
         return TupleType(tuple(kinds), name, tuple(fields), tuple(defaults), named_tuple_class(node.name, tuple(fields)))
 
-    def _interface(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
+    def _read_interface(self, name: str, node: ast.ClassDef, context: SourceContext, is_module: bool) -> None:
         made = self.types[name] = InterfaceType(name, {}, is_module)
         for statement in node.body:
             if not isinstance(statement, ast.FunctionDef):
@@ -315,24 +315,24 @@ class ClassReader:
         """Read the body."""
         for statement in node.body:
             if isinstance(statement, ast.FunctionDef):
-                self._method(statement)
+                self._read_method(statement)
             elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                self._attribute(statement)
+                self._read_attribute(statement)
             elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-                self._assignment(statement)
+                self._read_assignment(statement)
             elif not isinstance(statement, ast.Pass):
                 raise ErrorReport(self.context.range(statement), "this can't stand in a class")
         missing = next((name for names in self.made.hooks.values() for name in names if name not in self.made.methods), None)
         if missing is not None:
             raise ErrorReport(self.context.word(node, "class"), f"the class has no method '{missing}', which is to be a hook")
 
-    def _method(self, node: ast.FunctionDef) -> None:
+    def _read_method(self, node: ast.FunctionDef) -> None:
         if not node.args.args:
             raise ErrorReport(self.context.word(node, "def"), "a method takes an object first")
         name = f"{self.made.name}.{node.name}"
         self.made.methods[node.name] = ImportedFunction(name, self.importer, node, self.context, self.made)
 
-    def _attribute(self, node: ast.AnnAssign) -> None:
+    def _read_attribute(self, node: ast.AnnAssign) -> None:
         name, kind = node.target.id, self.importer.type_of(node.annotation, self.context)
         if node.value is None:
             self._add(name, kind)
@@ -343,7 +343,7 @@ class ClassReader:
         is_parameter, is_buffer = (name in self.listed.get(each, ()) for each in ("__parameters__", "__buffers__"))
         self.made.add_attribute(name, kind, is_parameter, is_buffer)
 
-    def _assignment(self, node: ast.Assign) -> None:
+    def _read_assignment(self, node: ast.Assign) -> None:
         """Read an assignment in a class: `__parameters__ = [...]`, or `__annotations__["0"] = type` for an attribute whose name
         is no identifier."""
         target = node.targets[0]

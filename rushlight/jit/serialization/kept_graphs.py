@@ -136,7 +136,7 @@ class _Keeper:
             return False
         try:
             return kept_code.fill(code, marshal.loads(content), self.names, self.graph)
-        except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError):  # it was forged or damaged
+        except (ValueError, TypeError, LookupError, AttributeError, EOFError, RuntimeError):  # the entry was forged or damaged
             return False
 
     def keep(self, code: Code) -> None:

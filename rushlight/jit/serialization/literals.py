@@ -31,7 +31,7 @@ def literal_value(node: ast.expr, context: SourceContext, importer: Importer) ->
         if type(value) in (int, float, complex):
             return -value
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
-        return _complex(node, context, importer)
+        return _complex_value(node, context, importer)
     if isinstance(node, ast.List | ast.Tuple):
         items = [literal_value(item, context, importer) for item in node.elts]
         return items if isinstance(node, ast.List) else tuple(items)
@@ -47,7 +47,7 @@ def literal_value(node: ast.expr, context: SourceContext, importer: Importer) ->
     return found
 
 
-def _complex(node: ast.BinOp, context: SourceContext, importer: Importer) -> complex:
+def _complex_value(node: ast.BinOp, context: SourceContext, importer: Importer) -> complex:
     left, right = (literal_value(each, context, importer) for each in (node.left, node.right))
     if type(left) in (int, float) and type(right) is complex:
         return complex(left, right.imag if isinstance(node.op, ast.Add) else -right.imag)

@@ -82,13 +82,13 @@ class _Loader:
 
     def load(self, extra_files: dict[str, str | bytes] | None) -> ScriptModule:
         """Return the module of the archive."""
-        root = self._first_format() if self.archive.is_first_format else self._load_pickled()
+        root = self._load_first_format() if self.archive.is_first_format else self._load_pickled()
         for name in extra_files or ():
             if self.archive.has(f"extra/{name}"):
                 extra_files[name] = self.archive.bytes(f"extra/{name}", MAX_TEXT)
         return module_of(root)
 
-    def _first_format(self) -> ScriptObject:
+    def _load_first_format(self) -> ScriptObject:
         read = first_format.FirstFormat(self.archive, self.importer, self.map_location)
         self.constants = tuple(tensor.detach() for tensor in read.tensors)
         return read.main_module()

@@ -24,7 +24,7 @@ def module_object(kind: ClassType) -> ScriptObject:
     for name in kind.attributes:
         if name in internal or name.startswith("__"):
             raise UnpicklingError(f"{kind.name} has an attribute '{name[:100]}', a name that modules themselves use")
-    return ScriptModule._of(concrete_of_type(kind, {}))._c
+    return ScriptModule._make_module(concrete_of_type(kind, {}))._c
 
 
 def fill_module(target: ScriptObject, values: dict[str, object]) -> None:

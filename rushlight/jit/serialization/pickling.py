@@ -137,7 +137,8 @@ class ArchivePickler(Pickler):
             self.out += pickle.BUILD
             self.memoize(value)
             return
-        get_state = kind.methods.get("__getstate__")  # compiled because it is exported; nn.Module's own is plain Python
+        # Only a __getstate__ that the user exported is compiled; nn.Module's own is plain Python.
+        get_state = kind.methods.get("__getstate__")
         if get_state is not None and "__setstate__" in kind.methods:
             self.save_typed(run_function(get_state, [value]), get_state.schema.return_type)
         else:

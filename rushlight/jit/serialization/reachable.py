@@ -35,9 +35,9 @@ class _Search:
             if each in known:
                 continue
             known.add(each)
-            pending += self._of_function(each) if isinstance(each, Function) else self._of_type(each)
+            pending += self._reachable_from_function(each) if isinstance(each, Function) else self._reachable_from_type(each)
 
-    def _of_type(self, kind: Type) -> list[Type | Function]:
+    def _reachable_from_type(self, kind: Type) -> list[Type | Function]:
         if isinstance(kind, FunctionType):
             return [kind.function]
         if not isinstance(kind, ClassType):
@@ -45,7 +45,7 @@ class _Search:
         self.classes.append(kind)
         return [attribute.type for attribute in kind.attributes.values()]
 
-    def _of_function(self, function: Function) -> list[Type | Function]:
+    def _reachable_from_function(self, function: Function) -> list[Type | Function]:
         return _types_in(function.graph)
 
     def round(self) -> bool:

@@ -54,10 +54,10 @@ def save_to_buffer(m: ScriptModule | ScriptFunction, _extra_files: dict | None =
 
 
 def _root_of(m: ScriptModule | ScriptFunction) -> ScriptObject:
-    return m._c if isinstance(m, ScriptModule) else _placeholder(m._function)
+    return m._c if isinstance(m, ScriptModule) else _wrap_function(m._function)
 
 
-def _placeholder(function: Function) -> ScriptObject:
+def _wrap_function(function: Function) -> ScriptObject:
     """Return a module whose `forward` is a function."""
     kind = ClassType("__torch__.PlaceholderModule", is_module=True)
     kind.add_attribute("training", BOOL)
@@ -86,7 +86,7 @@ class _Parts:
         self.program.add(root.type)
         data = ArchivePickler(self.program.types)
         self.data, self.storages = data.dump_typed(root, root.type), data.storages
-        self.program.finish()  # classes that only values refer to, such as those of objects behind an interface
+        self.program.finish()  # adds classes that no code names, such as those of objects behind an interface
         self.constants, self.constant_storages = self._pickle_constants()
 
     def _pickle_constants(self) -> tuple[bytes, list[StorageImpl]]:

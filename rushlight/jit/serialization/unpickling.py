@@ -114,12 +114,12 @@ class Conformer:
             if key not in self.seen:
                 self.kept.append(value)
                 self.seen[key] = value
-                self.seen[key] = self._container(value, kind, what)
+                self.seen[key] = self._check_container(value, kind, what)
             return self.seen[key]
         if isinstance(kind, OptionalType):
             return None if value is None else self.conform(value, kind.element, what)
         if isinstance(kind, UnionType):
-            return self._member(value, kind, what)
+            return self._check_member(value, kind, what)
         if kind == FLOAT and type(value) is int:
             return float(value)
         fits = isinstance(value, ScriptObject) and is_subtype(value.type, kind) if isinstance(
@@ -128,7 +128,7 @@ class Conformer:
             raise UnpicklingError(f"{what} is declared as {kind}, and the pickle holds a {_name(value)}")
         return value
 
-    def _container(self, value: object, kind: Type, what: str) -> object:
+    def _check_container(self, value: object, kind: Type, what: str) -> object:
         if isinstance(kind, ListType) and isinstance(value, list):
             for index, item in enumerate(value):
                 value[index] = self.conform(item, kind.element, what)
@@ -143,7 +143,7 @@ class Conformer:
             return tuple(parts) if kind.python_class is None else kind.python_class(*parts)
         raise UnpicklingError(f"{what} is declared as {kind}, and the pickle holds a {_name(value)}")
 
-    def _member(self, value: object, kind: UnionType, what: str) -> object:
+    def _check_member(self, value: object, kind: UnionType, what: str) -> object:
         for part in members_of(kind):
             try:
                 return self.conform(value, part, what)

@@ -52,7 +52,7 @@ def _complete_factory(pairs: list, positions: dict[str, int]) -> None:
         pairs[positions["pin_memory"]] = (False, _BOOL)
 
 
-def _conversion(stack: list) -> Call:
+def _conversion_call(stack: list) -> Call:
     """Return the call of ATen's overload of `to` for the given arguments."""
     self, dtype, layout, place, pin_memory, non_blocking, copy, form = stack
     place = device(place) if isinstance(place, str) else place
@@ -66,7 +66,7 @@ def _conversion(stack: list) -> Call:
     return Call("aten::to", [(self, _TENSOR), *full])
 
 
-def _slice(stack: list) -> Call:
+def _slice_call(stack: list) -> Call:
     self, dim, start, end, step = stack
     bounds = [dim, 0 if start is None else start, LAST if end is None else end, step]
     return Call("aten::slice", [(self, _TENSOR), *((value, _INT) for value in bounds)])
@@ -103,7 +103,7 @@ def _split_sizes(stack: list) -> Call:
     return Call("aten::split_with_sizes", [(stack[0], _TENSOR), (stack[1], _INTS), (stack[2], _INT)])
 
 
-def _variance(name: str) -> Callable[[list], Call]:
+def _variance_rule(name: str) -> Callable[[list], Call]:
     """Return the rule for `var` and `std`: graphs write `unbiased` unless another correction is given."""
 
     def rule(stack: list) -> Call:
@@ -116,50 +116,50 @@ def _variance(name: str) -> Callable[[list], Call]:
     return rule
 
 
-def _convolution(dims: int) -> Callable[[list], Call]:
+def _convolution_rule(dims: int) -> Callable[[list], Call]:
     def rule(stack: list) -> Call:
-        return _record_convolution(*stack[:3], *stack[3:6], False, [0] * dims, stack[6])
+        return _convolution_call(*stack[:3], *stack[3:6], False, [0] * dims, stack[6])
 
     return rule
 
 
-def _record_transposed(stack: list) -> Call:
+def _transposed_call(stack: list) -> Call:
     input, weight, bias, stride, padding, output_padding, groups, dilation = stack
-    return _record_convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+    return _convolution_call(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
 
-def _record_convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Call:
+def _convolution_call(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups) -> Call:
     tensors = [(input, _TENSOR), (weight, _TENSOR), (bias, Type("Tensor", optional=True))]
     sizes = [(value, _INTS) for value in (stride, padding, dilation)]
     flags = [(value, _BOOL) for value in (False, False, True, True)]
     return Call("aten::_convolution", [*tensors, *sizes, (transposed, _BOOL), (output_padding, _INTS), (groups, _INT), *flags])
 
 
-def _range(stack: list) -> Call:
+def _range_call(stack: list) -> Call:
     start, end, step, dtype, layout, place, _ = stack
     steps = [] if step == 1 else [(step, _SCALAR)]
     options = [(dtype, _DTYPE), (layout, _LAYOUT), (device("cpu") if place is None else place, _DEVICE), (False, _BOOL)]
     return Call("aten::arange", [(start, _SCALAR), (end, _SCALAR), *steps, *options])
 
 
-def _normalization(stack: list) -> Call:
+def _normalization_call(stack: list) -> Call:
     """Batch normalisation passes cudnn_enabled=True, as PyTorch does everywhere."""
     kinds = [_TENSOR, *[Type("Tensor", optional=True)] * 4, _BOOL, Type("float"), Type("float"), _BOOL]
     return Call("aten::batch_norm", list(zip([*stack[:8], True], kinds, strict=True)))
 
 
 RULES: dict[str, Callable[[list], Call]] = {
-    "aten::to.dtype_layout": _conversion,
-    "aten::slice.Tensor": _slice,
-    "aten::batch_norm": _normalization,
+    "aten::to.dtype_layout": _conversion_call,
+    "aten::slice.Tensor": _slice_call,
+    "aten::batch_norm": _normalization_call,
     "aten::fill_.Scalar": _fill,
     "aten::split.sizes": _split_sizes,
-    "aten::arange.start_step": _range,
+    "aten::arange.start_step": _range_call,
     "aten::rsub.Tensor": _scalar_operand("rsub", False, True),
-    **{f"aten::{name}.correction": _variance(name) for name in ("var", "std", "var_mean", "std_mean")},
-    **{f"aten::conv{dims}d": _convolution(dims) for dims in (1, 2, 3)},
-    "aten::conv_transpose1d": _record_transposed, "aten::conv_transpose2d.input": _record_transposed,
-    "aten::conv_transpose3d.input": _record_transposed,
+    **{f"aten::{name}.correction": _variance_rule(name) for name in ("var", "std", "var_mean", "std_mean")},
+    **{f"aten::conv{dims}d": _convolution_rule(dims) for dims in (1, 2, 3)},
+    "aten::conv_transpose1d": _transposed_call, "aten::conv_transpose2d.input": _transposed_call,
+    "aten::conv_transpose3d.input": _transposed_call,
     **{f"aten::{name}.Tensor": _scalar_operand(name, True, True) for name in ("add", "sub", "add_", "sub_")},
     **{f"aten::{name}.Tensor": _scalar_operand(name, True) for name in ("mul", "div", "mul_", "div_")},
     **{f"aten::{name}": _scalar_operand(name, True) for name in ("floor_divide", "floor_divide_")},

@@ -90,7 +90,7 @@ def _without_numbers(graph: Graph) -> str:
     return graph_text(renamed, show_ranges=False)
 
 
-def _comparable(tensor: Tensor) -> Tensor:
+def _to_comparable(tensor: Tensor) -> Tensor:
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     return tensor if tensor.is_complex() else tensor.double()
@@ -107,7 +107,7 @@ def compare_results(
         return
     for index, (original, reference) in enumerate(zip(originals, references, strict=True)):
         try:
-            assert_close(_comparable(reference), _comparable(original), rtol=tolerance, atol=1e-5, equal_nan=True)
+            assert_close(_to_comparable(reference), _to_comparable(original), rtol=tolerance, atol=1e-5, equal_nan=True)
         except AssertionError as error:
             _warn_of_chance(graph, has_warned)
             warnings.warn(

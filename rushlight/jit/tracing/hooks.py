@@ -71,7 +71,7 @@ def _count(self: Tensor) -> int:
     return number_to_tensor(number, value)
 
 
-def _leaving(name: str, what: str) -> Callable:
+def _hook_leaving(name: str, what: str) -> Callable:
     """Return a method that returns a Python value: it warns, and the value becomes a constant."""
     plain = Tensor.__dict__[name]
 
@@ -91,7 +91,7 @@ def _leaving(name: str, what: str) -> Callable:
     return method
 
 
-def _iterate(plain: Callable) -> Callable:
+def _hook_iterate(plain: Callable) -> Callable:
     def method(self: Tensor) -> Iterator[Tensor]:
         if _is_recorded(self) and not is_library(sys._getframe(1)):
             warn(ITERATION)
@@ -115,7 +115,7 @@ def _hook_indexing(plain: Callable) -> Callable:
     return method
 
 
-def _changing_shape(name: str, plain: Callable) -> Callable:
+def _hook_changing_shape(name: str, plain: Callable) -> Callable:
     """Return a method that changes a tensor's shape or memory in place, without an operator of the dispatcher: recorded as a
     node."""
 
@@ -135,7 +135,7 @@ def _changing_shape(name: str, plain: Callable) -> Callable:
     return method
 
 
-def _reflected_difference(plain: Callable) -> Callable:
+def _hook_reflected_difference(plain: Callable) -> Callable:
     def method(self: Tensor, other: object) -> object:
         if tracing_state() is None or not isinstance(other, int | float | complex):
             return plain(self, other)
@@ -168,13 +168,13 @@ def _replacements() -> dict[tuple[type, str], object]:
         ("__index__", "Python index"), ("__complex__", "Python complex number"), ("item", "Python number"),
         ("tolist", "Python list"), ("numpy", "NumPy array"),
     ):  # fmt: skip
-        methods[Tensor, name] = _leaving(name, what)
+        methods[Tensor, name] = _hook_leaving(name, what)
     for name in IN_PLACE:
-        methods[Tensor, name] = _changing_shape(name, Tensor.__dict__[name])
-    methods[Tensor, "__iter__"] = _iterate(Tensor.__iter__)
+        methods[Tensor, name] = _hook_changing_shape(name, Tensor.__dict__[name])
+    methods[Tensor, "__iter__"] = _hook_iterate(Tensor.__iter__)
     methods[Tensor, "__getitem__"] = _hook_indexing(Tensor.__getitem__)
     methods[Tensor, "__setitem__"] = _hook_indexing(Tensor.__setitem__)
-    methods[Tensor, "__rsub__"] = _reflected_difference(Tensor.__rsub__)
+    methods[Tensor, "__rsub__"] = _hook_reflected_difference(Tensor.__rsub__)
     methods[ModuleHooks, "__call__"] = _hook_module_call(ModuleHooks.__call__)
     return methods
 

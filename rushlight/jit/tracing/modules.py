@@ -73,7 +73,7 @@ def traced_module(module: Module, top: bool = True, seen: dict[Module, ScriptMod
     kind.add_attribute("_is_full_backward_hook", OptionalType(BOOL))
     made.__dict__["training"] = module.training
     concrete = {name: child._concrete for name, child in children.items() if child is not None}
-    made._become(ConcreteModule(type(module), kind, concrete))
+    made._take_type(ConcreteModule(type(module), kind, concrete))
     return made
 
 
@@ -142,7 +142,7 @@ def _make_methods(block: Block, scripted: ScriptModule, made: list[Graph]) -> No
 def _make_method(node: Node, scripted: ScriptModule) -> Graph:
     """Turn a node's block into a method of its module, and the node into a call. Returns the method's graph."""
     path, inner = node["path"], node.blocks[0]
-    owner: ScriptObject = _at(scripted, path)._c
+    owner: ScriptObject = _submodule_at(scripted, path)._c
     captured = _captured_values(inner, path)
     given = _values_used_outside(inner)
     graph = Graph()
@@ -150,7 +150,7 @@ def _make_method(node: Node, scripted: ScriptModule) -> Graph:
     copies = {value: graph.add_input(_name_of(value), _captured_type(value, scripted)) for value in captured}
 
     def copied(value: Value) -> Value:
-        if value not in copies:  # an attribute below this module
+        if value not in copies:  # an attribute of a submodule
             copies[value] = _copy_attribute(graph, value)
         return copies[value]
 
@@ -158,7 +158,7 @@ def _make_method(node: Node, scripted: ScriptModule) -> Graph:
         copy = graph.insert_node(graph.clone_node(each, copied))
         copies.update(zip(each.outputs, copy.outputs, strict=True))
     results = [copied(value) for value in given]
-    _return(graph, results)
+    _set_results(graph, results)
     _read_attributes(graph.block, self_value, path)
     name = _free_name(owner.type)
     owner.type.methods[name] = Function(f"{owner.type.name}.{name}", graph)
@@ -170,7 +170,7 @@ def _captured_type(value: Value, scripted: ScriptModule) -> Type:
     if value.node.kind != ATTRIBUTE or value.type != TENSOR:
         return value.type
     *path, name = value.node["path"]
-    return complete_type(getattr(_at(scripted, tuple(path)), name))
+    return complete_type(getattr(_submodule_at(scripted, tuple(path)), name))
 
 
 def _copy_attribute(graph: Graph, value: Value) -> Value:
@@ -183,7 +183,7 @@ def _name_of(value: Value) -> str | None:
     return value._name.partition(".")[0] if value.has_debug_name else None
 
 
-def _at(scripted: ScriptModule, path: Path) -> ScriptModule:
+def _submodule_at(scripted: ScriptModule, path: Path) -> ScriptModule:
     for name in path:
         scripted = scripted._modules[name]
     return scripted
@@ -207,7 +207,7 @@ def _values_used_outside(block: Block) -> list[Value]:
     return [value for node in block.nodes for value in node.outputs if any(use.user not in inside for use in value.uses)]
 
 
-def _return(graph: Graph, results: list[Value]) -> None:
+def _set_results(graph: Graph, results: list[Value]) -> None:
     if len(results) == 1:
         graph.register_output(results[0])
     elif results:

@@ -47,19 +47,19 @@ class TracedInt:
         return made
 
     def __int__(self) -> int:
-        return _leaves(self, "Python integer")
+        return _leave_trace(self, "Python integer")
 
     def __index__(self) -> int:
         return self.number
 
     def __float__(self) -> float:
-        return float(_leaves(self, "Python float"))
+        return float(_leave_trace(self, "Python float"))
 
     def __complex__(self) -> complex:
-        return complex(_leaves(self, "Python complex number"))
+        return complex(_leave_trace(self, "Python complex number"))
 
     def __bool__(self) -> bool:
-        return bool(_leaves(self, _BOOLEAN))
+        return bool(_leave_trace(self, _BOOLEAN))
 
     def __hash__(self) -> int:
         return hash(self.number)
@@ -68,7 +68,7 @@ class TracedInt:
         return repr(self.number)
 
     def __format__(self, spec: str) -> str:
-        return format(_leaves(self, "Python number"), spec)
+        return format(_leave_trace(self, "Python number"), spec)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.number, name)
@@ -77,7 +77,7 @@ class TracedInt:
         return (int, (self.number,))
 
 
-def _leaves(traced: TracedInt, what: str) -> int:
+def _leave_trace(traced: TracedInt, what: str) -> int:
     """Return the plain number, with a warning if the user's code requests it."""
     if tracing_state() is not None and not is_library(sys._getframe(2)):
         warn_constant(what)
@@ -177,7 +177,7 @@ def _operand(value: object) -> object:
     return value if isinstance(value, int | float | complex) else None
 
 
-def _arithmetic(name: str, word: str, reflected: str | None = None) -> None:
+def _record_arithmetic(name: str, word: str, reflected: str | None = None) -> None:
     """Record one of Python's binary operators. With integers the result is a traced int; with a float or complex operand, a
     tensor."""
     function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
@@ -211,7 +211,7 @@ def _arithmetic(name: str, word: str, reflected: str | None = None) -> None:
     setattr(TracedInt, f"__r{name}__", backward)
 
 
-def _comparison(name: str) -> None:
+def _record_comparison(name: str) -> None:
     compare_plain = getattr(operator, name)
 
     def compare(self: TracedInt, other: object) -> object:
@@ -225,7 +225,7 @@ def _comparison(name: str) -> None:
     setattr(TracedInt, f"__{name}__", compare)
 
 
-def _unary(name: str, word: str) -> None:
+def _record_unary(name: str, word: str) -> None:
     function = getattr(operator, name)
 
     def method(self: TracedInt) -> object:
@@ -235,16 +235,16 @@ def _unary(name: str, word: str) -> None:
     setattr(TracedInt, f"__{name}__", method)
 
 
-def _same(self: TracedInt, digits: int | None = None) -> int:
+def _round_to_itself(self: TracedInt, digits: int | None = None) -> int:
     """Round a traced int to no digits: it stays unchanged."""
     return self if digits is None else round(self.number, digits)
 
 
-def _divmod(self: TracedInt, other: object) -> object:
+def _record_divmod(self: TracedInt, other: object) -> object:
     return self // other, self % other
 
 
-def _reflected_divmod(self: TracedInt, other: object) -> object:
+def _record_reflected_divmod(self: TracedInt, other: object) -> object:
     return other // self, other % self
 
 
@@ -255,14 +255,14 @@ def _install() -> None:
         ("or", "__or__", "__or__"), ("xor", "__xor__", "__xor__"), ("lshift", "__lshift__", None),
         ("rshift", "__rshift__", None),
     ):  # fmt: skip
-        _arithmetic(name, word, reflected)
+        _record_arithmetic(name, word, reflected)
     for name, word in (("neg", "neg"), ("abs", "abs"), ("invert", "bitwise_not")):
-        _unary(name, word)
+        _record_unary(name, word)
     for name in ("__pos__", "__round__", "__floor__", "__ceil__", "__trunc__"):
-        setattr(TracedInt, name, _same)
-    TracedInt.__divmod__, TracedInt.__rdivmod__ = _divmod, _reflected_divmod
+        setattr(TracedInt, name, _round_to_itself)
+    TracedInt.__divmod__, TracedInt.__rdivmod__ = _record_divmod, _record_reflected_divmod
     for name in ("lt", "le", "gt", "ge", "eq", "ne"):
-        _comparison(name)
+        _record_comparison(name)
 
 
 _install()

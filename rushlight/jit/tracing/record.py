@@ -35,7 +35,7 @@ def record(tracing: TracingState, op: OpOverload, key_set: int, args: tuple, kwa
     if op._opname == "_local_scalar_dense":
         return _read_element(op, key_set, args)
     if op._opname == "lift_fresh":
-        return _literal(tracing, op, key_set, args)
+        return _record_literal(tracing, op, key_set, args)
     tracing.locate()
     call = call_of(op, op.normalize(args, kwargs))
     inputs = [argument_value(tracing, value, kind) for value, kind in call.arguments]
@@ -60,7 +60,7 @@ def _read_element(op: OpOverload, key_set: int, args: tuple) -> object:
     return traced_item(args[0], number)
 
 
-def _literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -> object:
+def _record_literal(tracing: TracingState, op: OpOverload, key_set: int, args: tuple) -> object:
     """Return a tensor made from Python data: a constant."""
     with suspended():
         made = op.redispatch(key_set, *args)
@@ -79,7 +79,7 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
     if kind.is_list and isinstance(value, int | float) and kind.length is not None:
         value = [value] * kind.length
     if isinstance(value, list | tuple) and not isinstance(value, OfKind):
-        return _list(tracing, value, kind)
+        return _record_list(tracing, value, kind)
     if isinstance(value, Tensor):
         return tracing.value_of(value)
     if isinstance(value, TracedInt | TracedFloat):
@@ -91,8 +91,8 @@ def argument_value(tracing: TracingState, value: object, kind: Type) -> Value:
         return tracing.constant_tensor(_number(value))
     if extension_type_of(getattr(value, "held", value)) is not None:
         return _packed_value(tracing, getattr(value, "held", value))
-    made = insert_constant(tracing.graph, _python(value, kind), tracing.graph.current_range)
-    if made is None:  # a generator: graphs use the default one
+    made = insert_constant(tracing.graph, _to_python(value, kind), tracing.graph.current_range)
+    if made is None:  # a generator argument: graphs use the default generator
         made = insert_constant(tracing.graph, None, tracing.graph.current_range)
     return made
 
@@ -115,7 +115,7 @@ def _number(value: object) -> Tensor:
         return as_number_tensor(tensor(value, dtype=kind))
 
 
-def _python(value: object, kind: Type) -> object:
+def _to_python(value: object, kind: Type) -> object:
     """Convert NumPy's numbers to Python's, and numbers to the expected type."""
     item = getattr(value, "item", None)
     value = item() if item is not None else value
@@ -124,7 +124,7 @@ def _python(value: object, kind: Type) -> object:
     return value
 
 
-def _list(tracing: TracingState, values: Sequence[object], kind: Type) -> Value:
+def _record_list(tracing: TracingState, values: Sequence[object], kind: Type) -> Value:
     element = Type(kind.base, optional=kind.optional_elements)
     items = [argument_value(tracing, value, element) for value in values]
     made = tracing.graph.insert("prim::ListConstruct", items)

@@ -87,7 +87,7 @@ def _method_of(function: object) -> tuple[Module | None, str]:
     return None, ""
 
 
-def _arguments(examples: object, by_name: bool, function: Callable) -> tuple[tuple, list[str]]:
+def _bind_examples(examples: object, by_name: bool, function: Callable) -> tuple[tuple, list[str]]:
     """Return the example inputs in order, and the parameters' names for them."""
     names = _parameter_names(function)
     if not by_name:
@@ -145,12 +145,12 @@ def _record(
 def _trace_function(
     function: Callable, examples: object, by_name: bool, check: bool, check_inputs: list | None, tolerance: float, strict: bool
 ) -> ScriptFunction:
-    inputs, names = _arguments(examples, by_name, function)
+    inputs, names = _bind_examples(examples, by_name, function)
     graph = _record(function, inputs, names, by_name, strict)
     made = ScriptFunction(Function(_name_of(function), graph), function if hasattr(function, "__name__") else None)
     if check:
         for each in check_inputs if check_inputs is not None else [examples]:
-            other_inputs, _ = _arguments(cloned(each), by_name, function)
+            other_inputs, _ = _bind_examples(cloned(each), by_name, function)
             again = _record(function, cloned(other_inputs), names, by_name, strict)
             compare_graphs(graph, again)
             _compare(function, made, names if by_name else None, other_inputs, graph, tolerance)
@@ -214,7 +214,7 @@ def trace_module(
 
 def _trace_method(mod: Module, made: ScriptModule, name: str, examples: object, by_name: bool, strict: bool) -> Graph:
     method = mod if name == "forward" else getattr(mod, name)
-    inputs, names = _arguments(examples, by_name, mod.forward if name == "forward" else method)
+    inputs, names = _bind_examples(examples, by_name, mod.forward if name == "forward" else method)
     function = _without_scope(mod) if name == "forward" else method
     return _record(function, inputs, names, by_name, strict, (mod, made))
 
@@ -235,7 +235,7 @@ def _check_method(
         _forget_object_types(each)
     compare_graphs(first, graph)
     method = mod if name == "forward" else getattr(mod, name)
-    inputs, names = _arguments(examples, by_name, mod.forward if name == "forward" else method)
+    inputs, names = _bind_examples(examples, by_name, mod.forward if name == "forward" else method)
     _compare(method, getattr(made, name), names if by_name else None, inputs, graph, tolerance)
 
 

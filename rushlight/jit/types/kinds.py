@@ -339,7 +339,7 @@ class ClassType(NominalType):
     methods: dict[str, Function] = field(default_factory=dict, repr=False)
     static_methods: dict[str, Function] = field(default_factory=dict, repr=False)
     properties: dict[str, tuple[Function, Function | None]] = field(default_factory=dict, repr=False)
-    # "pre_hooks" and "hooks" of a module, as method names.
+    # A module's hooks: "pre_hooks" and "hooks" -> names of methods.
     hooks: dict[str, list[str]] = field(default_factory=dict, repr=False)
     unresolved: dict[str, str] = field(default_factory=dict, repr=False)
     lazy_method: list[Callable[[str], Function | None]] = field(default_factory=list, repr=False)

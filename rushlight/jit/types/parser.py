@@ -205,12 +205,12 @@ def _parse_named_tuple(tokens: Tokens, resolve: Callable) -> Type:
         tokens.expect(":")
         kinds.append(parse_type(tokens, resolve))
         if tokens.token == "=":
-            defaults.append(_shown_default(tokens))
+            defaults.append(_read_default(tokens))
         tokens.take(",")
     return TupleType(tuple(kinds), "NamedTuple", tuple(names), tuple(defaults))
 
 
-def _shown_default(tokens: Tokens) -> object:
+def _read_default(tokens: Tokens) -> object:
     """Return a field's default, up to the next comma or the end of the tuple's fields; as text if it is no literal."""
     depth, start = 0, tokens._next
     end = start

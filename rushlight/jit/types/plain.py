@@ -56,7 +56,7 @@ def plain_type(node: ast.expr | None, find: Find) -> Type | None:
         return NONE
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
         listed = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return _generic(node.value.id, [plain_type(each, find) for each in listed])
+        return _parse_generic(node.value.id, [plain_type(each, find) for each in listed])
     return None
 
 
@@ -69,7 +69,7 @@ def _dotted_name(node: ast.expr) -> str | None:
     return ".".join((node.id, *reversed(parts))) if isinstance(node, ast.Name) else None
 
 
-def _generic(name: str, parts: list[Type | None]) -> Type | None:
+def _parse_generic(name: str, parts: list[Type | None]) -> Type | None:
     if not parts or None in parts:
         return None
     if name == "Tuple":
