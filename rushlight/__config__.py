@@ -12,12 +12,12 @@ __all__ = ["parallel_info", "show"]
 
 
 def _cxx_flags() -> str:
-    """The flags with which extension modules are built."""
+    """Return the flags with which extension modules are built."""
     return sysconfig.get_config_var("CFLAGS") or ""
 
 
 def show() -> str:
-    """The library's version, its compiler's and the processor's instructions, in lines."""
+    """Return the library's version, its compiler's and the processor's instructions, in lines."""
     from rushlight.backends.cpu import get_cpu_capability
     from rushlight.version import __version__
 
@@ -30,7 +30,7 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """The number of threads within operators, and what set it, in lines."""
+    """Return the number of threads within operators, and what set it, in lines."""
     settings = [f"  {name}: {os.environ.get(name, '[not set]')}" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")]
     lines = [
         f"Threads within operators: {get_num_threads()}", f"Processors: {os.cpu_count()}", "Environment variables:", *settings,

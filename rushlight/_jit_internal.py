@@ -27,7 +27,7 @@ _overload = _overload_method = overload
 
 
 def createResolutionCallbackFromFrame(frames_up: int = 0) -> Callable[[str], Any]:  # noqa: N802  (PyTorch's name)
-    """A callback for the names that a running function sees: its variables, globals and the built-ins.
+    """Return a callback for the names that a running function sees: its variables, globals and the built-ins.
 
     It is the function that calls this one, or with `frames_up` one as many calls further out. ValueError if there is none.
     """
@@ -41,7 +41,7 @@ def createResolutionCallbackFromFrame(frames_up: int = 0) -> Callable[[str], Any
     def resolve(name: str) -> Any:
         return variables[name] if name in variables else module.get(name, getattr(builtins, name, None))
 
-    return _by_path(resolve)
+    return _resolve_dotted(resolve)
 
 
 createResolutionCallback = createResolutionCallbackFromFrame
@@ -49,24 +49,24 @@ createResolutionCallback = createResolutionCallbackFromFrame
 
 
 def createResolutionCallbackFromClosure(fn: Callable) -> Callable[[str], Any]:  # noqa: N802
-    """A callback for the names that a function sees where it was defined."""
-    return _by_path(closure_lookup(fn))
+    """Return a callback for the names that a function sees where it was defined."""
+    return _resolve_dotted(closure_lookup(fn))
 
 
 def createResolutionCallbackFromEnv(lookup_base: object) -> Callable[[str], Any]:  # noqa: N802
-    """A callback for the attributes of an object, such as a module."""
-    return _by_path(lambda name: getattr(lookup_base, name, None))
+    """Return a callback for the attributes of an object, such as a module."""
+    return _resolve_dotted(lambda name: getattr(lookup_base, name, None))
 
 
 def createResolutionCallbackForClassMethods(cls: type) -> Callable[[str], Any]:  # noqa: N802
-    """A callback for the names that some method of a class sees."""
+    """Return a callback for the names that some method of a class sees."""
     methods = [method for _, method in inspect.getmembers(cls, inspect.isfunction)]
     lookups = [closure_lookup(method) for method in methods]
-    return _by_path(lambda name: next((found for each in lookups if (found := each(name)) is not None), None))
+    return _resolve_dotted(lambda name: next((found for each in lookups if (found := each(name)) is not None), None))
 
 
-def _by_path(resolve: Callable[[str], Any]) -> Callable[[str], Any]:
-    """The same for dotted names."""
+def _resolve_dotted(resolve: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Return a resolver of dotted names, given one of plain names."""
 
     def resolve_path(name: str) -> Any:
         first, *rest = name.split(".")

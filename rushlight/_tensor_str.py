@@ -31,7 +31,7 @@ PRINT_OPTS = _Options()
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:
-    """The elements of a tensor as text, as they stand behind a prefix of `indent` characters."""
+    """Return the elements of a tensor as text, as they stand behind a prefix of `indent` characters."""
     return elements_text(self.numpy(force=True), self.dtype, indent)
 
 

@@ -30,7 +30,7 @@ aten = namespaces.namespace("aten")
 
 
 def _rebuild_tensor(storage: TypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int]) -> Tensor:
-    """A tensor over part of a storage; RuntimeError where it leaves the storage."""
+    """Return a tensor over part of a storage; RuntimeError where it leaves the storage."""
     return _over_storage(storage, storage.dtype, storage_offset, size, stride)
 
 
@@ -46,7 +46,7 @@ def _rebuild_tensor_v2(
     storage: TypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int], requires_grad: bool,
     backward_hooks: Any, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The same, which may require a gradient."""
+    """Return a tensor over part of a storage, which may require a gradient."""
     made = _rebuild_tensor(storage, storage_offset, size, stride)
     return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
 
@@ -55,7 +55,7 @@ def _rebuild_tensor_v3(
     storage: TypedStorage | UntypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int],
     requires_grad: bool, backward_hooks: Any, dtype: dtype, metadata: Any = None,
 ) -> Tensor:  # fmt: skip
-    """The same, of a dtype that has no class of storages."""
+    """Return a tensor over part of a storage, of a dtype that has no storage class."""
     made = _over_storage(storage, dtype, storage_offset, size, stride)
     return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
 
@@ -64,32 +64,32 @@ def _rebuild_qtensor(
     storage: TypedStorage, storage_offset: int, size: Sequence[int], stride: Sequence[int], quantizer_params: tuple,
     requires_grad: bool, backward_hooks: Any,
 ) -> Tensor:  # fmt: skip
-    """A quantized tensor of its parts; UnpicklingError where they do not fit one another."""
+    """Return a quantized tensor of its parts; UnpicklingError where they do not fit one another."""
     return rebuild_quantized(storage, storage_offset, size, stride, quantizer_params).requires_grad_(requires_grad)
 
 
 def _rebuild_sparse_tensor(layout: layout, data: tuple) -> Tensor:
-    """A sparse tensor of its parts; UnpicklingError where they do not fit one another."""
+    """Return a sparse tensor of its parts; UnpicklingError where they do not fit one another."""
     return rebuild_sparse(layout, data)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
-    """A parameter over a tensor's data."""
+    """Return a parameter over a tensor's data."""
     return Parameter(data, requires_grad)
 
 
 def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Parameter:
-    """The same, with attributes that a user added."""
+    """Return a parameter over a tensor's data, with attributes that a user added."""
     return _set_obj_state(Parameter(data, requires_grad), state)
 
 
 def _rebuild_meta_tensor_no_storage(dtype: dtype, size: tuple, stride: tuple, requires_grad: bool) -> Tensor:
-    """A tensor without data."""
+    """Return a tensor without data."""
     return make_meta_tensor(dtype, size, stride, requires_grad)
 
 
 def _rebuild_from_type_v2(function: Callable, kind: type, args: tuple, state: Any) -> Any:
-    """A tensor of a subclass, with attributes that a user added."""
+    """Return a tensor of a subclass, with attributes that a user added."""
     return rebuild_subclass(function, kind, args, state)
 
 
@@ -97,7 +97,7 @@ def _rebuild_wrapper_subclass(
     cls: type, dtype: dtype, size: tuple, stride: tuple, storage_offset: int, layout: layout, device: device,
     requires_grad: bool,
 ) -> Any:  # fmt: skip
-    """A tensor of a class that keeps its values in other tensors, which are among its attributes."""
+    """Return a tensor of a class that keeps its values in other tensors, which are among its attributes."""
     return make_wrapper(cls, dtype, size, stride, storage_offset, layout, device, requires_grad)
 
 
@@ -107,7 +107,7 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
 
 
 def _get_obj_state(obj: Any) -> Any:
-    """The attributes of an object."""
+    """Return the attributes of an object."""
     return obj.__getstate__() if hasattr(obj, "__getstate__") else obj.__dict__
 
 
@@ -115,12 +115,12 @@ def _get_obj_state(obj: Any) -> Any:
 
 
 def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
-    """All elements one after the other, in one 1-D tensor."""
+    """Return all elements one after the other, in one 1-D tensor."""
     return aten.cat.default([tensor.contiguous().view(-1) for tensor in tensors])
 
 
 def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
-    """Views of a flat tensor with the shapes of `tensors`."""
+    """Return views of a flat tensor with the shapes of `tensors`."""
     made, offset = [], 0
     for tensor in tensors:
         made.append(flat.narrow(0, offset, tensor.numel()).view(tensor.shape))
@@ -155,22 +155,22 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
 
 
 def _get_available_device_type() -> str | None:
-    """The kind of accelerator that is there: none."""
+    """Return the kind of accelerator that is there: none."""
     return None
 
 
 def _get_current_device_index() -> int:
-    """The index of the current accelerator: -1, as there is none."""
+    """Return the index of the current accelerator: -1, as there is none."""
     return -1
 
 
 def _get_all_device_indices() -> list[int] | None:
-    """The indices of all accelerators: there are none."""
+    """Return the indices of all accelerators: there are none."""
     return None
 
 
 def _get_device_index(where: Any, optional: bool = False, allow_cpu: bool = False) -> int:
-    """The index of a device; -1 for the CPU where it is allowed. ValueError for other devices without an index."""
+    """Return the index of a device; -1 for the CPU where it is allowed. ValueError for other devices without an index."""
     if isinstance(where, int) and not isinstance(where, bool):
         return where
     found = as_device(where) if isinstance(where, str | device) else None
@@ -186,7 +186,7 @@ def _get_device_index(where: Any, optional: bool = False, allow_cpu: bool = Fals
 
 
 def _element_size(dtype: dtype) -> int:
-    """The bytes of an element."""
+    """Return the bytes of an element."""
     return dtype.itemsize
 
 

@@ -13,7 +13,7 @@ def is_available() -> bool:
 
 
 def current_accelerator(check_available: bool = False) -> device | None:
-    """The kind of accelerator; None, as there is none."""
+    """Return the kind of accelerator; None, as there is none."""
     return None
 
 

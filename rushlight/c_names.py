@@ -47,22 +47,22 @@ _disabled_torch_dispatch_impl = disabled_torch_dispatch
 
 
 def _len_torch_dispatch_stack() -> int:
-    """The number of dispatch modes of this thread."""
+    """Return the number of dispatch modes of this thread."""
     return len(state.modes)
 
 
 def _get_dispatch_stack_at(level: int) -> object:
-    """The dispatch mode at a place of this thread's stack, 0 the outermost."""
+    """Return the dispatch mode at a place of this thread's stack, 0 the outermost."""
     return state.modes[level]
 
 
 def _len_torch_function_stack() -> int:
-    """The number of function modes of this thread."""
+    """Return the number of function modes of this thread."""
     return len(function_modes.stack())
 
 
 def _get_function_stack_at(level: int) -> object:
-    """The function mode at a place of this thread's stack, 0 the outermost."""
+    """Return the function mode at a place of this thread's stack, 0 the outermost."""
     return function_modes.stack()[level]
 
 
@@ -72,37 +72,37 @@ def _push_on_torch_function_stack(mode: object) -> None:
 
 
 def _pop_torch_function_stack() -> object:
-    """Take the innermost mode away."""
+    """Remove the innermost mode, and return it."""
     return function_modes.pop()
 
 
 def _is_torch_function_mode_enabled() -> bool:
-    """Whether a function mode of this thread is asked."""
+    """Whether a function mode of this thread is active and enabled."""
     return function_modes.are_active()
 
 
 def _is_torch_function_enabled() -> bool:
-    """Whether subclasses of Tensor decide."""
+    """Whether subclasses of Tensor may override functions."""
     return not is_subclass_disabled()
 
 
 def _is_torch_function_all_disabled() -> bool:
-    """Whether neither modes nor subclasses decide."""
+    """Whether neither modes nor subclasses may override functions."""
     return is_subclass_disabled() and function_modes.are_suspended()
 
 
 def _has_torch_function(args: tuple) -> bool:
-    """Whether a mode is active, or the type of any argument decides."""
+    """Whether a mode is active, or the type of any argument may override functions."""
     return has_torch_function(args)
 
 
 def _has_torch_function_unary(obj: object) -> bool:
-    """The same of one argument."""
+    """Return `_has_torch_function` for one argument."""
     return has_torch_function((obj,))
 
 
 def _has_torch_function_variadic(*args: object) -> bool:
-    """The same of arguments one by one."""
+    """Return `_has_torch_function` for the arguments, passed one by one."""
     return has_torch_function(args)
 
 
@@ -114,7 +114,7 @@ class _ExcludeDispatchKeyGuard(ExcludeKeys):
 
 
 def _get_accelerator(check: bool | None = None) -> device:
-    """The device of the machine's accelerator, or the CPU where there is none."""
+    """Return the device of the machine's accelerator, or the CPU where there is none."""
     return device("cpu")
 
 
@@ -124,11 +124,11 @@ def _are_functorch_transforms_active() -> bool:
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Programs say which of their parts are used; nobody listens, as in builds of PyTorch without a logger."""
+    """Do nothing, as in builds of PyTorch without a logger of API usage."""
 
 
 def _get_tracing_state() -> object:
-    """Something true while `torch.jit.trace` runs; None otherwise."""
+    """Return a true value while `torch.jit.trace` runs, else None."""
     return True if is_tracing() else None
 
 
@@ -138,12 +138,12 @@ def _cuda_isInBadFork() -> bool:  # noqa: N802  (torch's name)
 
 
 def _get_privateuse1_backend_name() -> str:
-    """The name of a device of somebody else's: it has none."""
+    """Return the name of a device of somebody else's: it has none."""
     return "privateuseone"
 
 
 def _parse_to(*args: object, **kwargs: object) -> tuple:
-    """Device, dtype, non_blocking and memory format that arguments of `Tensor.to` stand for."""
+    """Return device, dtype, non_blocking and memory format that arguments of `Tensor.to` stand for."""
     to_device, to_dtype, memory_format = parse_to_arguments(*args, **kwargs)
     return to_device, to_dtype, bool(kwargs.get("non_blocking", False)), memory_format
 

@@ -38,45 +38,45 @@ class FileCheck:
         return self
 
     def check(self, text: str) -> FileCheck:
-        """`text` stands somewhere behind what was found before."""
+        """Check that `text` stands somewhere behind the previous match."""
         return self._add("check", text)
 
     def check_not(self, text: str) -> FileCheck:
-        """`text` does not stand between what is found before and after."""
+        """Check that `text` does not stand between the previous match and the next one."""
         return self._add("not", text)
 
     def check_same(self, text: str) -> FileCheck:
-        """`text` stands in the rest of the line of what was found before."""
+        """Check that `text` stands in the rest of the line of the previous match."""
         return self._add("same", text)
 
     def check_next(self, text: str) -> FileCheck:
-        """`text` stands in the line below what was found before."""
+        """Check that `text` stands in the line below the previous match."""
         return self._add("next", text)
 
     def check_count(self, str: str, count: int, exactly: bool = False) -> FileCheck:  # noqa: A002 - torch's name
-        """`str` stands `count` times behind what was found before; with `exactly` not once more."""
+        """Check that `str` stands `count` times behind the previous match; with `exactly`, not once more."""
         self._add("count", str, count)
         return self._add("not", str) if exactly else self
 
     def check_dag(self, text: str) -> FileCheck:
-        """`text` stands behind what was found before; neighbouring checks of this kind may be met in any order."""
+        """Check that `text` stands behind the previous match. Neighbouring checks of this kind may match in any order."""
         return self._add("dag", text)
 
     def check_source_highlighted(self, text: str) -> FileCheck:
-        """A line has `text`, and the line below marks all of it with `~`, as messages with source code do."""
+        """Check that a line has `text` and that the line below marks all of it with `~`, as messages with source code do."""
         return self._add("source-highlighted", text)
 
     def check_regex(self, text: str) -> FileCheck:
-        """The regular expression `text` is met behind what was found before."""
+        """Check that the regular expression `text` matches behind the previous match."""
         return self._add("regex", text)
 
     def run(self, text: Any, test_file: Any = None) -> None:
-        """Make the checks on a text, or on what an object such as a graph prints. RuntimeError for the first that fails.
+        """Make the checks on a text, or on the text of an object such as a graph. RuntimeError for the first that fails.
 
         With a second argument the checks are the lines `# CHECK: ...` of the first one.
         """
         if test_file is not None:
-            _of_lines(str(text)).run(test_file)
+            _parse_directives(str(text)).run(test_file)
             return
         _Run(str(text), self._checks).all()
 
@@ -84,7 +84,7 @@ class FileCheck:
         return f"FileCheck checks:\n{''.join(f'    {check}{chr(10)}' for check in self._checks)}"
 
 
-def _of_lines(lines: str) -> FileCheck:
+def _parse_directives(lines: str) -> FileCheck:
     made = FileCheck()
     for kind, text in _DIRECTIVE.findall(lines):
         if kind.startswith("COUNT"):
@@ -100,7 +100,7 @@ class _Run:
     def __init__(self, text: str, checks: list[_Check]) -> None:
         self.text = text
         self.checks = checks
-        self.place = 0  # the end of what was found last
+        self.place = 0  # the end of the previous match
 
     def all(self) -> None:
         absent: list[_Check] = []
@@ -115,14 +115,14 @@ class _Run:
             group = [check]
             if check.kind == "dag":
                 group = list(itertools.takewhile(lambda other: other.kind == "dag", self.checks[index:]))
-            first = self._all_of(group)
-            self._none_of(absent, begin, first)
+            first = self._find_group(group)
+            self._check_absent(absent, begin, first)
             absent = []
             index += len(group)
-        self._none_of(absent, self.place, len(self.text))
+        self._check_absent(absent, self.place, len(self.text))
 
-    def _all_of(self, group: list[_Check]) -> int:
-        """Find the checks; where the first of what was found begins."""
+    def _find_group(self, group: list[_Check]) -> int:
+        """Find a match for each check; return the place where the first match begins."""
         if group[0].kind != "dag":
             return _FINDERS[group[0].kind](self, group[0])
         begin, starts, ends = self.place, [], []
@@ -134,7 +134,7 @@ class _Run:
         self.place = max(ends)
         return min(starts)
 
-    def _none_of(self, checks: list[_Check], begin: int, end: int) -> None:
+    def _check_absent(self, checks: list[_Check], begin: int, end: int) -> None:
         for check in checks:
             found = self.text.find(check.text, begin, end)
             if found >= 0:
@@ -146,7 +146,7 @@ class _Run:
             self._fail(f"Expected to find {text!r} but did not find it", check, begin)
         return found
 
-    def _plain(self, check: _Check) -> int:
+    def _find_plain(self, check: _Check) -> int:
         found = self._find(check, check.text, self.place, len(self.text))
         self.place = found + len(check.text)
         return found
@@ -155,25 +155,25 @@ class _Run:
         end = self.text.find("\n", begin)
         return len(self.text) if end < 0 else end
 
-    def _same(self, check: _Check) -> int:
+    def _find_in_line(self, check: _Check) -> int:
         found = self._find(check, check.text, self.place, self._line_end(self.place))
         self.place = found + len(check.text)
         return found
 
-    def _next(self, check: _Check) -> int:
+    def _find_in_next_line(self, check: _Check) -> int:
         begin = min(self._line_end(self.place) + 1, len(self.text))
         found = self._find(check, check.text, begin, self._line_end(begin))
         self.place = found + len(check.text)
         return found
 
-    def _count(self, check: _Check) -> int:
+    def _find_count(self, check: _Check) -> int:
         first = self.place
         for number in range(check.count):
-            found = self._plain(check)
+            found = self._find_plain(check)
             first = found if number == 0 else first
         return first
 
-    def _regex(self, check: _Check) -> int:
+    def _find_regex(self, check: _Check) -> int:
         found = re.compile(check.text).search(self.text, self.place)
         if found is None:
             self._fail(f"Expected to find regex {check.text!r} but did not find it", check, self.place)
@@ -200,6 +200,10 @@ class _Run:
 
 
 _FINDERS: dict[str, Callable[[_Run, _Check], int]] = {
-    "check": _Run._plain, "same": _Run._same, "next": _Run._next, "count": _Run._count, "regex": _Run._regex,
+    "check": _Run._find_plain,
+    "same": _Run._find_in_line,
+    "next": _Run._find_in_next_line,
+    "count": _Run._find_count,
+    "regex": _Run._find_regex,
     "source-highlighted": _Run._find_highlighted,
-}  # fmt: skip
+}

@@ -26,12 +26,12 @@ class Future(Generic[T]):
         return self._event.is_set()
 
     def wait(self) -> T:
-        """The value, once it is there; an error is raised."""
+        """Return the value, once it is there; an error is raised."""
         self._event.wait()
         return self.value()
 
     def value(self) -> T:
-        """The value, which must be there; an error is raised. RuntimeError: it is not there yet."""
+        """Return the value, which must be there; an error is raised. RuntimeError: it is not there yet."""
         if not self.done():
             raise RuntimeError("the future has no value yet: wait() for it")
         if self._error is not None:
@@ -39,7 +39,7 @@ class Future(Generic[T]):
         return self._value
 
     def then(self, callback: Callable[[Future[T]], object]) -> Future:
-        """A future of what `callback` makes of this one, when it is done."""
+        """Return a future of what `callback` makes of this one, when it is done."""
         following: Future = Future()
 
         def run() -> None:
@@ -48,12 +48,12 @@ class Future(Generic[T]):
             except BaseException as error:
                 following.set_exception(error)
 
-        self._when_done(run)
+        self._call_when_done(run)
         return following
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Call `callback` with this future when it is done; at once where it is."""
-        self._when_done(lambda: callback(self))
+        self._call_when_done(lambda: callback(self))
 
     def set_result(self, result: T) -> None:
         """Set the value. RuntimeError: it has one, or an error."""
@@ -65,7 +65,7 @@ class Future(Generic[T]):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._finish(None, result)
 
-    def _when_done(self, call: Callable[[], None]) -> None:
+    def _call_when_done(self, call: Callable[[], None]) -> None:
         with self._lock:
             if not self.done():
                 self._callbacks.append(call)
@@ -84,7 +84,7 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: list[Future]) -> Future[list[Future]]:
-    """A future that is done when all of the given ones are; its value is the list of them, or the first error."""
+    """Return a future that is done when all of the given ones are; its value is the list of them, or the first error."""
     together: Future[list[Future]] = Future()
     missing = [len(futures)]
     lock = threading.Lock()
@@ -108,5 +108,5 @@ def collect_all(futures: list[Future]) -> Future[list[Future]]:
 
 
 def wait_all(futures: list[Future]) -> list:
-    """The values of all futures; the first error is raised."""
+    """Return the values of all futures; the first error is raised."""
     return [each.wait() for each in collect_all(futures).wait()]

@@ -46,7 +46,7 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder of downloaded repositories and, in `checkpoints`, of files of weights."""
+    """Return the folder of downloaded repositories and, in `checkpoints`, of files of weights."""
     return _chosen if _chosen is not None else os.path.join(_get_torch_home(), "hub")
 
 
@@ -110,7 +110,7 @@ def load_state_dict_from_url(
 
 
 def _parse_repo_info(github: str) -> tuple[str, str, str]:
-    """Owner, name and branch of "owner/name:branch"; ValueError for other text."""
+    """Return owner, name and branch of "owner/name:branch"; ValueError for other text."""
     found = re.fullmatch(r"([\w.-]+)/([\w.-]+)(?::([\w./-]+))?", github)
     if found is None:
         raise ValueError(f"expected a repository as owner/name or owner/name:branch, got {github!r}")
@@ -207,7 +207,7 @@ def load(
 def list(  # noqa: A001  (torch's name)
     github: str, force_reload: bool = False, skip_validation: bool = False, trust_repo: object = None, verbose: bool = True
 ) -> _list[str]:
-    """The names of a repository's models."""
+    """Return the names of a repository's models."""
     module = _repository(github, "github", trust_repo, force_reload, verbose)
     return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
 

@@ -32,7 +32,7 @@ class TensorType(type):
         return isinstance(value, Tensor) and value.dtype is cls.dtype
 
     def __call__(cls, *args: Any) -> Tensor:
-        """An uninitialised tensor of the sizes given one by one, or one of the values of a sequence or tensor."""
+        """Return an uninitialised tensor of the sizes given one by one, or one of the values of a sequence or tensor."""
         if len(args) == 1 and isinstance(args[0], UntypedStorage | TypedStorage):
             return tensor_of_storage(args[0], cls.dtype)
         if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype is cls.dtype:
@@ -90,7 +90,7 @@ def from_file(
     filename: str | os.PathLike, shared: bool | None = None, size: int = 0, *, dtype: dtype | None = None,
     device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The first elements of a file as a 1-D tensor; where `shared`, writes reach the file."""
+    """Return the first elements of a file as a 1-D tensor; where `shared`, writes reach the file."""
     kind = dtype or get_default_dtype()
     storage = UntypedStorage.from_file(filename, bool(shared), size * kind.itemsize)
     return tensor_from_storage(storage, kind, (size,), (1,)).requires_grad_(requires_grad)
@@ -131,13 +131,13 @@ def as_strided_(input: Tensor, size: tuple[int, ...], stride: tuple[int, ...], s
 
 
 def to_dlpack(input: Tensor) -> Any:
-    """The tensor's memory as a DLPack capsule."""
+    """Return the tensor's memory as a DLPack capsule."""
     return input.__dlpack__()
 
 
 @overridable
 def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor, ...]:
-    """The coordinates of flat indices into a row-major tensor of `shape`: an int64 tensor per dimension.
+    """Return the coordinates of flat indices into a row-major tensor of `shape`: an int64 tensor per dimension.
 
     Raises TypeError for indices that are no integers, ValueError for negative sizes.
     """
@@ -154,5 +154,5 @@ def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor
 
 
 def _shape_as_tensor(input: Tensor) -> Tensor:
-    """The sizes of a tensor as an int64 vector."""
+    """Return the sizes of a tensor as an int64 vector."""
     return tensor(list(input.shape), dtype=dtypes.int64)

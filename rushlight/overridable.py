@@ -41,8 +41,8 @@ def _tensor_members() -> dict[str, Callable]:
 
 
 @functools.cache
-def _names() -> dict[Callable, str]:
-    """The public name of each function, the first of several."""
+def _public_names() -> dict[Callable, str]:
+    """Return the public name of each function, the first of several."""
     found: dict[Callable, str] = {}
     for name, function in {**_constructors(), **_functions_of(_library())}.items():
         found.setdefault(function, f"torch.{name}")
@@ -55,7 +55,7 @@ def _names() -> dict[Callable, str]:
 
 
 def get_overridable_functions() -> dict[Any, list[Callable]]:
-    """The functions that types and modes may decide, by the namespace that has them: modules and `torch.Tensor`."""
+    """Return the functions that types and modes may decide, by the namespace that has them: modules and `torch.Tensor`."""
     found: dict[Any, list[Callable]] = {_library(): [*_constructors().values(), *_functions_of(_library()).values()]}
     for module in (fetch(f"rushlight.{name}") for name in _MODULES):
         found[module] = list(_functions_of(module).values())
@@ -82,16 +82,16 @@ def _any_arguments(*args: Any, **kwargs: Any) -> int:
 
 def is_tensor_method_or_property(func: Callable) -> bool:
     """Whether a function is a method of Tensor, or the getter or setter of a property."""
-    return func in _members_by_value() or getattr(func, "__name__", None) in ("__get__", "__set__")
+    return func in _tensor_member_set() or getattr(func, "__name__", None) in ("__get__", "__set__")
 
 
 @functools.cache
-def _members_by_value() -> frozenset[Callable]:
+def _tensor_member_set() -> frozenset[Callable]:
     return frozenset(_tensor_members().values())
 
 
 def resolve_name(f: Any) -> str | None:
-    """The public name of a function or operator ("torch.Tensor.size"); None where it has none."""
+    """Return the public name of a function or operator ("torch.Tensor.size"); None where it has none."""
     if hasattr(f, "_name") and hasattr(f, "overloads") or hasattr(f, "_overloadname"):
         return str(f)
-    return _names().get(f)
+    return _public_names().get(f)

@@ -45,7 +45,8 @@ def handle_torch_function(public_api: Callable, relevant_args: Iterable[Any], *a
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable[[Callable], Callable]:
-    """A decorator of functions that modes and types may decide; `dispatcher`, called like the function, names the arguments."""
+    """Return a decorator of functions that modes and types may decide; `dispatcher`, called like the function, names the
+    arguments."""
 
     def decorate(function: Callable) -> Callable:
         @functools.wraps(function)
@@ -88,7 +89,7 @@ class TorchFunctionMode:
 
     @classmethod
     def push(cls, *args: Any, **kwargs: Any) -> TorchFunctionMode:
-        """A mode of this class; deprecated, as in torch."""
+        """Return a mode of this class; deprecated, as in torch."""
         warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
         return cls(*args, **kwargs)
 
@@ -133,7 +134,7 @@ def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
 
 
 def enable_reentrant_dispatch() -> AbstractContextManager:
-    """A context in a handler of `__torch_dispatch__` in which operators go through autograd and modes again."""
+    """Return a context in a handler of `__torch_dispatch__` in which operators go through autograd and modes again."""
     return nullcontext()
 
 

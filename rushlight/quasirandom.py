@@ -31,7 +31,7 @@ class SobolEngine:
         self._engine: Any = _qmc.Sobol(dimension, scramble=scramble, bits=self.MAXBIT, seed=seed)
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: element_type | None = None) -> Tensor:
-        """The next `n` points, (n, dimension), in the default dtype or `dtype`, or written to `out`."""
+        """Return the next `n` points, (n, dimension), in the default dtype or `dtype`, or written to `out`."""
         with warnings.catch_warnings():  # SciPy warns of counts that are no powers of two
             warnings.simplefilter("ignore", UserWarning)
             points = from_numpy(self._engine.random(n)).to(dtype or get_default_dtype())
@@ -39,7 +39,7 @@ class SobolEngine:
         return points if out is None else out.resize_(points.shape).copy_(points)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: element_type | None = None) -> Tensor:
-        """The next 2**m points. ValueError where the number of points drawn would be no power of two then."""
+        """Return the next 2**m points. ValueError where the number of points drawn would be no power of two then."""
         n = 2**m
         total = self.num_generated + n
         if total & (total - 1):

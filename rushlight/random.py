@@ -22,12 +22,12 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """The seed that the default generator was last started from."""
+    """Return the seed that the default generator was last started from."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator: a uint8 tensor of 5056 bytes."""
+    """Return the state of the default generator: a uint8 tensor of 5056 bytes."""
     return default_generator.get_state()
 
 

@@ -87,13 +87,13 @@ def sym_float(a: float) -> float:
 
 
 def sym_max(a: float, b: float) -> float:
-    """The larger one, a float if one of them is."""
+    """Return the larger one, a float if one of them is."""
     larger = max(a, b)
     return float(larger) if isinstance(a, float) or isinstance(b, float) else larger
 
 
 def sym_min(a: float, b: float) -> float:
-    """The smaller one, a float if one of them is."""
+    """Return the smaller one, a float if one of them is."""
     smaller = min(a, b)
     return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
 
@@ -111,10 +111,10 @@ def sym_ite(b: bool, t: object, f: object) -> object:
 
 
 def sym_sqrt(a: float) -> float:
-    """The square root as a float."""
+    """Return the square root as a float."""
     return math.sqrt(a)
 
 
 def sym_sum(args: Iterable[int]) -> int:
-    """The sum of integers."""
+    """Return the sum of integers."""
     return sum(args)

@@ -19,7 +19,7 @@ __all__ = ["TypedStorage", "UntypedStorage", *LEGACY_STORAGES]
 
 
 def _load_from_bytes(content: bytes) -> Any:
-    """The object in a checkpoint's bytes; only weights, as nobody vouches for them."""
+    """Return the object in a checkpoint's bytes; only weights, as nobody vouches for them."""
     return load(io.BytesIO(content))
 
 
@@ -29,12 +29,12 @@ def _warn_typed_storage_removal(stacklevel: int = 2) -> None:
 
 
 def _dtype_to_storage_type_map() -> dict[dtype, str]:
-    """The names of the classes by dtype."""
+    """Return the names of the classes by dtype."""
     return {kind._kind: name for name, kind in LEGACY_STORAGES.items()}
 
 
 def _get_dtype_from_pickle_storage_type(pickle_storage_type: str) -> dtype:
-    """The dtype of a class by its name; KeyError for one that is unknown."""
+    """Return the dtype of a class by its name; KeyError for one that is unknown."""
     if pickle_storage_type not in LEGACY_STORAGES:
         raise KeyError(f'pickle storage type "{pickle_storage_type}" is not recognized')
     return LEGACY_STORAGES[pickle_storage_type]._kind

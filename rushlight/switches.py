@@ -60,7 +60,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
-    """The precision that was asked for."""
+    """Return the precision that was asked for."""
     return _settings["precision"]
 
 
@@ -72,7 +72,7 @@ def set_num_interop_threads(count: int) -> None:
 
 
 def get_num_interop_threads() -> int:
-    """The number that was set."""
+    """Return the number that was set."""
     return _settings["interop_threads"]
 
 
@@ -94,7 +94,8 @@ def set_flush_denormal(mode: bool) -> bool:
 
 
 def get_default_device() -> device:
-    """The device of new tensors on this thread; torch's error where it has no index and this build has none of its kind."""
+    """Return the device of new tensors on this thread; torch's error where it has no index and this build has none of its
+    kind."""
     return default_device()
 
 
@@ -120,7 +121,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_device_module(device: object = None) -> ModuleType:
-    """The module of a kind of device, as `torch.cpu`. RuntimeError where there is none."""
+    """Return the module of a kind of device, as `torch.cpu`. RuntimeError where there is none."""
     kind = as_device("cpu" if device is None else device).type
     try:
         return import_module(f"rushlight.{kind}")

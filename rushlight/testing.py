@@ -67,12 +67,12 @@ def _difference(actual, expected, path: str, tolerance: tuple, equal_nan: bool, 
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
         if set(actual) != set(expected):
             return f"The keys of the mappings do not match{path}: {sorted(map(str, actual))} and {sorted(map(str, expected))}"
-        return _first(_difference(actual[key], expected[key], f"{path}[{key!r}]", *rest) for key in expected)
+        return _first_problem(_difference(actual[key], expected[key], f"{path}[{key!r}]", *rest) for key in expected)
     if _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
             return f"The length of the sequences mismatch{path}: {len(actual)} != {len(expected)}"
         pairs = zip(actual, expected, strict=True)
-        return _first(_difference(*pair, f"{path}[{index}]", *rest) for index, pair in enumerate(pairs))
+        return _first_problem(_difference(*pair, f"{path}[{index}]", *rest) for index, pair in enumerate(pairs))
     if isinstance(actual, bool | type(None)) or isinstance(expected, bool | type(None)):
         return None if actual == expected else f"Objects do not match{path}: {actual!r} != {expected!r}"
     if not subclasses and type(actual) is not type(expected):
@@ -81,7 +81,7 @@ def _difference(actual, expected, path: str, tolerance: tuple, equal_nan: bool, 
     return _tensor_difference(_as_tensor(actual), _as_tensor(expected), path, tolerance, equal_nan, {} if numbers else checks)
 
 
-def _first(problems: Any) -> str | None:
+def _first_problem(problems: Any) -> str | None:
     return next((problem for problem in problems if problem), None)
 
 
@@ -136,12 +136,12 @@ def _report(actual: Tensor, expected: Tensor, close: Tensor, path: str, relative
     failed, total = int((~close.numpy()).sum()), actual.numel()
     lines = [
         f"Tensor-likes are not close{path}!", "", f"Mismatched elements: {failed} / {total} ({100 * failed / total:.1f}%)",
-        _greatest("absolute", apart, absolute), _greatest("relative", ratio, relative),
+        _describe_greatest("absolute", apart, absolute), _describe_greatest("relative", ratio, relative),
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _greatest(kind: str, differences: np.ndarray, allowed: float) -> str:
+def _describe_greatest(kind: str, differences: np.ndarray, allowed: float) -> str:
     flat = np.where(np.isnan(differences), math.inf, differences)
     index = tuple(int(part) for part in np.unravel_index(int(flat.argmax()), flat.shape))
     return f"Greatest {kind} difference: {differences[index]} at index {index} (up to {allowed} allowed)"
@@ -162,7 +162,7 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: memory_format | None = None,
 ) -> Tensor:
-    """A tensor of random values in [low, high), evenly distributed.
+    """Return a tensor of random values in [low, high), evenly distributed.
 
     Bounds that `dtype` cannot hold are moved to those that it can. By default they are 0 and 2 for booleans, 0 and 10 for
     unsigned integers, -9 and 10 for signed ones, -9 and 9 for floating and complex numbers, whose parts are drawn one by one.
@@ -174,11 +174,11 @@ def make_tensor(
         raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, got {memory_format}")
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype}")
-    low, high = _bounds(dtype, low, high)
+    low, high = _random_bounds(dtype, low, high)
     spread = noncontiguous and math.prod(sizes) > 1
     stored = (*sizes[:-1], 2 * sizes[-1]) if spread else sizes
     if dtype.is_floating_point or dtype.is_complex:
-        made = _uniform(list(stored), dtype, device, low, high)
+        made = _draw_uniform(list(stored), dtype, device, low, high)
     else:
         made = aten.randint.low(low, high, list(stored), dtype=dtype, device=device)
     made = made[..., ::2] if spread else made
@@ -190,16 +190,16 @@ def make_tensor(
     return made.requires_grad_(True) if requires_grad else made
 
 
-def _uniform(sizes: list[int], kind: dtype, where: device | str, low: float, high: float) -> Tensor:
+def _draw_uniform(sizes: list[int], kind: dtype, where: device | str, low: float, high: float) -> Tensor:
     if kind.is_complex:
-        return aten.view_as_complex.default(_uniform([*sizes, 2], kind.to_real(), where, low, high))
+        return aten.view_as_complex.default(_draw_uniform([*sizes, 2], kind.to_real(), where, low, high))
     if kind.itemsize == 1:
-        return _uniform(sizes, float32, where, low, high).to(kind)
+        return _draw_uniform(sizes, float32, where, low, high).to(kind)
     return aten.empty.memory_format(sizes, dtype=kind, device=where).uniform_(low, high)
 
 
-def _bounds(kind: dtype, low: float | None, high: float | None) -> tuple[float, float]:
-    """The bounds of random values as `kind` can hold them; whole numbers for integers."""
+def _random_bounds(kind: dtype, low: float | None, high: float | None) -> tuple[float, float]:
+    """Return the bounds of random values as `kind` can hold them; whole numbers for integers."""
     if kind.is_floating_point or kind.is_complex:
         least, greatest = finfo(kind).min, finfo(kind).max
         usual = (-9, 9)

@@ -49,7 +49,7 @@ class TorchVersion(str):
 
 
 def _parse(text: str) -> tuple:
-    """A key that orders versions. ValueError: the text does not begin with a number."""
+    """Return a key that orders versions. ValueError: the text does not begin with a number."""
     found = re.match(r"v?(\d+(?:\.\d+)*)(?:[-_.]?(dev|a|alpha|b|beta|rc|c|pre)(\d*))?(?:.*?\+(.*))?", text)
     if found is None:
         raise ValueError(f"{text!r} is no version")

@@ -36,7 +36,7 @@ class Autocast:
 
 
 def settings() -> Autocast:
-    """The thread's settings."""
+    """Return the thread's settings."""
     if state.autocast is None:
         state.autocast = Autocast()
     return state.autocast
@@ -59,7 +59,7 @@ class autocast(Mode):
         self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
     ):
         self.arguments = (device_type, dtype, enabled, cache_enabled)
-        device_type = _checked_device(device_type)
+        device_type = _check_device(device_type)
         self.device = device_type
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self.cache_enabled = settings().cache_enabled if cache_enabled is None else cache_enabled
@@ -99,8 +99,8 @@ class RestoredAutocast:
         set_settings(self._outer)
 
 
-def _checked_device(device_type: str) -> str:
-    """The device type of a name that may have an index."""
+def _check_device(device_type: str) -> str:
+    """Return the device type of a name that may have an index."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     device_type = device(device_type).type
@@ -127,7 +127,7 @@ def _is_supported(device_type: str, kind: dtype) -> bool:
 
 def is_autocast_available(device_type: str) -> bool:
     """Whether autocast has an effect on a type of device."""
-    _checked_device(device_type)
+    _check_device(device_type)
     return device_type == "cpu"
 
 
@@ -143,7 +143,7 @@ def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """The lower precision of a type of device."""
+    """Return the lower precision of a type of device."""
     return settings().dtype if device_type == "cpu" else float16
 
 
@@ -164,12 +164,12 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 
 
 def get_autocast_gpu_dtype() -> dtype:
-    """The lower precision of a GPU."""
+    """Return the lower precision of a GPU."""
     return get_autocast_dtype("cuda")
 
 
 def get_autocast_cpu_dtype() -> dtype:
-    """The lower precision of the CPU."""
+    """Return the lower precision of the CPU."""
     return settings().dtype
 
 
@@ -214,7 +214,7 @@ def custom_fwd(
     """
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
-    _checked_device(device_type)
+    _check_device(device_type)
 
     @functools.wraps(fwd)
     def decorated(*args: Any, **kwargs: Any) -> Any:
@@ -234,7 +234,7 @@ def custom_bwd(bwd: Callable | None = None, *, device_type: str) -> Callable:
     """Decorate the `backward` of a Function whose `forward` has `custom_fwd`: it runs with the same autocast."""
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
-    _checked_device(device_type)
+    _check_device(device_type)
 
     @functools.wraps(bwd)
     def decorated(*args: Any, **kwargs: Any) -> Any:

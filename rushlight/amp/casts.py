@@ -61,7 +61,7 @@ class WeightCache:
         self._kept.clear()
 
 
-def _is_cast(value: object) -> bool:
+def _is_castable(value: object) -> bool:
     """Whether autocast may change the dtype of an argument."""
     return isinstance(value, Tensor) and value._impl.dtype.is_floating_point and value._impl.dtype is not float64
 
@@ -69,7 +69,7 @@ def _is_cast(value: object) -> bool:
 def _cast(value: object, kind: dtype | None) -> object:
     if kind is None:
         return value
-    if _is_cast(value):
+    if _is_castable(value):
         if value._impl.dtype is kind:
             return value
         settings = state.autocast
@@ -83,34 +83,34 @@ def _cast(value: object, kind: dtype | None) -> object:
     return value
 
 
-def _in_lower_precision(args: tuple, kwargs: dict) -> dtype:
+def _choose_lower_precision(args: tuple, kwargs: dict) -> dtype:
     return state.autocast.dtype
 
 
-def _in_float32(args: tuple, kwargs: dict) -> dtype:
+def _choose_float32(args: tuple, kwargs: dict) -> dtype:
     return float32
 
 
-def _in_widest(args: tuple, kwargs: dict) -> dtype:
+def _choose_widest(args: tuple, kwargs: dict) -> dtype:
     kind = state.autocast.dtype
-    for tensor in _tensors((*args, *kwargs.values())):
+    for tensor in _cast_tensors_in((*args, *kwargs.values())):
         kind = promote_types(kind, tensor.dtype)
     return kind
 
 
-def _as_it_is(args: tuple, kwargs: dict) -> None:
+def _choose_no_dtype(args: tuple, kwargs: dict) -> None:
     return None
 
 
-def _tensors(values: tuple | list) -> Iterator[Tensor]:
+def _cast_tensors_in(values: tuple | list) -> Iterator[Tensor]:
     for value in values:
         if isinstance(value, list | tuple):
-            yield from _tensors(value)
-        elif _is_cast(value):
+            yield from _cast_tensors_in(value)
+        elif _is_castable(value):
             yield value
 
 
-def _casting(choose: Callable[[tuple, dict], dtype | None]) -> Callable:
+def _make_kernel(choose: Callable[[tuple, dict], dtype | None]) -> Callable:
     def link(op: OpOverload, below: int) -> Callable:
         lower = op.resolve(below)
 
@@ -128,7 +128,7 @@ def _casting(choose: Callable[[tuple, dict], dtype | None]) -> Callable:
 
 def register(names: str, choose: Callable[[tuple, dict], dtype | None]) -> None:
     """Give every overload of the aten operators a kernel that casts its arguments to the dtype that `choose` tells."""
-    kernel = Kernel(_casting(choose), linked=True)
+    kernel = Kernel(_make_kernel(choose), linked=True)
     for name in names.split():
         packet = getattr(aten, name, None)
         for overload in packet.overloads() if packet is not None else ():
@@ -137,11 +137,11 @@ def register(names: str, choose: Callable[[tuple, dict], dtype | None]) -> None:
 
 def register_for(op: OpOverload, kind: dtype) -> None:
     """Have autocast cast the arguments of an operator from outside."""
-    op.register(DispatchKey.Autocast, Kernel(_casting(lambda args, kwargs: kind), linked=True))
+    op.register(DispatchKey.Autocast, Kernel(_make_kernel(lambda args, kwargs: kind), linked=True))
 
 
-register(LOWER_PRECISION, _in_lower_precision)
-register(FLOAT32, _in_float32)
-register(WIDEST, _in_widest)
-register(UNCHANGED, _as_it_is)
-_BLOCKS.register(DispatchKey.Autocast, Kernel(_casting(_in_lower_precision), linked=True))
+register(LOWER_PRECISION, _choose_lower_precision)
+register(FLOAT32, _choose_float32)
+register(WIDEST, _choose_widest)
+register(UNCHANGED, _choose_no_dtype)
+_BLOCKS.register(DispatchKey.Autocast, Kernel(_make_kernel(_choose_lower_precision), linked=True))

@@ -62,7 +62,7 @@ class GradScaler:
         return self._scale
 
     def scale(self, outputs: Tensor | Iterable[Tensor]) -> Any:
-        """A loss, or several, times the scale."""
+        """Return a loss, or several, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -99,7 +99,7 @@ class GradScaler:
         return found
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        """A step of the optimizer, after unscaling its gradients if that was not done; none when one is not finite."""
+        """Return a step of the optimizer, after unscaling its gradients if that was not done; none when one is not finite."""
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -136,7 +136,7 @@ class GradScaler:
         self._found_inf, self._stepped = {}, set()
 
     def get_scale(self) -> float:
-        """The scale; 1 when disabled."""
+        """Return the scale; 1 when disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else self._scale.item()
@@ -170,7 +170,7 @@ class GradScaler:
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """The scale and what it depends on; empty when disabled."""
+        """Return the scale and what it depends on; empty when disabled."""
         if not self._enabled:
             return {}
         return {

@@ -17,7 +17,7 @@ def is_built() -> bool:
 
 
 def version() -> None:
-    """The library's version: None, as it is not there."""
+    """Return the library's version: None, as it is not there."""
     return None
 
 

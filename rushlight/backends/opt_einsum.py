@@ -12,5 +12,5 @@ def is_available() -> bool:
 
 
 def get_opt_einsum() -> None:
-    """The package: None, as it is not used."""
+    """Return the package: None, as it is not used."""
     return None

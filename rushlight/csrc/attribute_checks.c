@@ -64,6 +64,7 @@ static PyObject *checks_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
     return (PyObject *)self;
 }
 
+/* Return whether every entry is unchanged. */
 static PyObject *checks_hold(AttributeChecks *self, PyObject *Py_UNUSED(ignored))
 {
     for (Py_ssize_t i = 0; i < Py_SIZE(self); i++) {

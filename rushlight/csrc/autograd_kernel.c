@@ -46,7 +46,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->slow, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel always needs its callables. OperatorBase breaks the cycles. */
+/* There is no tp_clear, because a kernel always needs its callables; OperatorBase breaks reference cycles. */
 static int kernel_traverse(AutogradKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->lower);
@@ -111,7 +111,8 @@ typedef struct {
     PyObject *inference_view, *no_grad_view, *plain_view; /* values of ViewMeta.origin */
 } ViewOrWriteKernel;
 
-static PyObject *origin_of(const ViewOrWriteKernel *kernel, const ThreadRecord *record, const ViewMeta *source)
+/* Return the origin of a new view (see ViewMeta), borrowed. */
+static PyObject *view_origin(const ViewOrWriteKernel *kernel, const ThreadRecord *record, const ViewMeta *source)
 {
     if (record->inference)
         return kernel->inference_view;
@@ -120,14 +121,15 @@ static PyObject *origin_of(const ViewOrWriteKernel *kernel, const ThreadRecord *
     return source && source->origin ? source->origin : kernel->plain_view;
 }
 
-static int note_view(const ViewOrWriteKernel *kernel, PyObject *self, PyObject *result)
+/* Make the result a view of `self`, for autograd. */
+static int mark_as_view(const ViewOrWriteKernel *kernel, PyObject *self, PyObject *result)
 {
     TensorImpl *impl = impl_of(self), *made = impl_of(result);
     const ThreadRecord *record = thread_record();
     if (!impl || !made || made == impl || impl->inference)
         return 0;
     ViewMeta *source = view_of(impl);
-    ViewMeta *view = view_make(source ? source->base : self, version_value(made), origin_of(kernel, record, source));
+    ViewMeta *view = view_make(source ? source->base : self, version_value(made), view_origin(kernel, record, source));
     if (!view)
         return -1;
     Py_XSETREF(made->view, (PyObject *)view);
@@ -139,12 +141,13 @@ static PyObject *view_call(PyObject *self, PyObject *const *arguments, size_t fl
     ViewOrWriteKernel *kernel = (ViewOrWriteKernel *)self;
     PyObject *result = PyObject_Vectorcall(kernel->lower, arguments, flags, names);
     if (result && PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0) > 0 &&
-        note_view(kernel, arguments[0], result) < 0)
+        mark_as_view(kernel, arguments[0], result) < 0)
         Py_CLEAR(result);
     return result;
 }
 
-static int write_to(PyObject *self)
+/* Count a write to a tensor; return -1 with an exception set if the write is not allowed. */
+static int count_write_to(PyObject *self)
 {
     TensorImpl *impl = impl_of(self);
     if (!impl)
@@ -163,7 +166,7 @@ static PyObject *write_call(PyObject *self, PyObject *const *arguments, size_t f
 {
     ViewOrWriteKernel *kernel = (ViewOrWriteKernel *)self;
     PyObject *result = PyObject_Vectorcall(kernel->lower, arguments, flags, names);
-    if (result && PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0) > 0 && write_to(arguments[0]) < 0)
+    if (result && PyVectorcall_NARGS(flags) + (names ? PyTuple_GET_SIZE(names) : 0) > 0 && count_write_to(arguments[0]) < 0)
         Py_CLEAR(result);
     return result;
 }

@@ -119,7 +119,8 @@ static int is_alike(PyCodeObject *code, PyCodeObject *original)
            (code->co_flags & KINDS) == (original->co_flags & KINDS) && code->co_nfreevars == original->co_nfreevars;
 }
 
-static int takes_values(PyCodeObject *code, PyCodeObject *original)
+/* Whether `code` takes the values of frame_values(): the parameters of `original`, its globals and its cells. */
+static int can_take_values(PyCodeObject *code, PyCodeObject *original)
 {
     return code->co_argcount == parameter_count(original) + 2 && !code->co_kwonlyargcount && !code->co_nfreevars &&
            !(code->co_flags & (CO_VARARGS | CO_VARKEYWORDS));
@@ -150,7 +151,7 @@ static int entry_fill(CacheEntry *entry, PyObject *guarded, PyCodeObject *origin
     if (entry->function) {
         PyCodeObject *code = (PyCodeObject *)entry->code;
         entry->is_alike = is_alike(code, original);
-        if (!entry->is_alike && !takes_values(code, original)) {
+        if (!entry->is_alike && !can_take_values(code, original)) {
             PyErr_Format(PyExc_TypeError, "the code for %U must take its parameters, or all of them by position with the globals "
                          "and the closure behind", original->co_qualname);
             return -1;

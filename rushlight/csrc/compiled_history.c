@@ -46,7 +46,8 @@ static PyObject *tensor_versions(PyObject *Py_UNUSED(module), PyObject *values)
     return versions;
 }
 
-static int give_history(NodeBase *node, PyObject *value, Py_ssize_t number)
+/* Make a tensor output number `number` of the node. */
+static int set_output_history(NodeBase *node, PyObject *value, Py_ssize_t number)
 {
     TensorImpl *impl = impl_of(value);
     if (!impl) {
@@ -66,7 +67,7 @@ static PyObject *give_histories(PyObject *Py_UNUSED(module), PyObject *const *ar
         return PyErr_Format(PyExc_TypeError, "give_histories: expected a node, values and a tuple of positions");
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); i++) {
         PyObject *value = value_at(args[1], args[2], i);
-        if (!value || give_history((NodeBase *)args[0], value, i) < 0)
+        if (!value || set_output_history((NodeBase *)args[0], value, i) < 0)
             return NULL;
     }
     Py_RETURN_NONE;

@@ -128,7 +128,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(((ConcatenateKernel *)self)->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
+/* There is no tp_clear, because a kernel always needs its callable; OperatorBase breaks reference cycles. */
 static int kernel_traverse(ConcatenateKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);

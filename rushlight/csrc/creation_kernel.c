@@ -33,7 +33,7 @@ typedef union {
 } Element;
 
 /* Return an uninitialised row-major tensor; NULL without an exception for sizes that the general kernel has to handle. */
-static TensorImpl *make(PyObject *sizes, PyObject *strides, PyObject *dtype)
+static TensorImpl *make_row_major(PyObject *sizes, PyObject *strides, PyObject *dtype)
 {
     if ((!PyTuple_Check(sizes) && !PyList_Check(sizes)) || dtype_code(dtype) == OTHER_DTYPE ||
         PySequence_Fast_GET_SIZE(sizes) > MAX_DIMENSIONS)
@@ -106,13 +106,13 @@ static void write_elements(char *data, Py_ssize_t count, Py_ssize_t itemsize, co
 
 static PyObject *make_empty(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype)
 {
-    return count == 1 && dtype && configuration.fills_new != Py_True ? tensor_wrap_new(make(arguments[0], NULL, dtype)) : NULL;
+    return count == 1 && dtype && configuration.fills_new != Py_True ? tensor_wrap_new(make_row_major(arguments[0], NULL, dtype)) : NULL;
 }
 
 static PyObject *make_strided(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype)
 {
     int plain = count == 2 && dtype && configuration.fills_new != Py_True && PyTuple_Check(arguments[1]);
-    return plain ? tensor_wrap_new(make(arguments[0], arguments[1], dtype)) : NULL;
+    return plain ? tensor_wrap_new(make_row_major(arguments[0], arguments[1], dtype)) : NULL;
 }
 
 static PyObject *make_full(PyObject *const *arguments, Py_ssize_t count, PyObject *dtype)
@@ -120,7 +120,7 @@ static PyObject *make_full(PyObject *const *arguments, Py_ssize_t count, PyObjec
     Element element;
     if (count != 2 || !dtype || !read_element(arguments[1], dtype_code(dtype), &element))
         return NULL;
-    TensorImpl *made = make(arguments[0], NULL, dtype);
+    TensorImpl *made = make_row_major(arguments[0], NULL, dtype);
     if (made)
         write_elements(((StorageImpl *)made->storage)->data, impl_numel(made), itemsize_of(dtype), &element);
     return tensor_wrap_new(made);
@@ -184,7 +184,7 @@ static PyObject *make_range(PyObject *const *arguments, Py_ssize_t count, PyObje
         return NULL;
     Py_ssize_t length = (end - start + step - (step > 0 ? 1 : -1)) / step;
     PyObject *sizes = Py_BuildValue("(n)", length);
-    TensorImpl *made = sizes ? make(sizes, NULL, configuration.dtypes[code]) : NULL;
+    TensorImpl *made = sizes ? make_row_major(sizes, NULL, configuration.dtypes[code]) : NULL;
     char *data = made ? ((StorageImpl *)made->storage)->data : NULL;
     for (Py_ssize_t i = 0; data && code == INT64 && i < length; i++)
         ((int64_t *)data)[i] = start + i * step;
@@ -231,7 +231,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
+/* There is no tp_clear, because a kernel always needs its callable; OperatorBase breaks reference cycles. */
 static int kernel_traverse(CreationKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);

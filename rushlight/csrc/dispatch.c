@@ -256,7 +256,8 @@ typedef struct {
     PyObject *resolved; /* owned dict: tuple of argument types -> overload */
 } PacketBase;
 
-static PyObject *call_slowly(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
+/* Call the Python method that chooses the overload from all arguments. */
+static PyObject *resolve_and_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
 {
     PyObject *method = PyObject_GetAttrString(self, "_call_resolving");
     PyObject *result = method ? PyObject_Vectorcall(method, arguments, flags & ~PY_VECTORCALL_ARGUMENTS_OFFSET, names) : NULL;
@@ -316,14 +317,14 @@ static PyObject *packet_call(PyObject *self, PyObject *const *arguments, size_t 
     if (!record)
         return NULL;
     if (!resolved || record->asks_function_modes || (names && PyTuple_GET_SIZE(names)))
-        return call_slowly(self, arguments, flags, names);
+        return resolve_and_call(self, arguments, flags, names);
     PyObject *types = types_of(arguments, count);
     if (!types)
-        return PyErr_Occurred() ? NULL : call_slowly(self, arguments, flags, names);
+        return PyErr_Occurred() ? NULL : resolve_and_call(self, arguments, flags, names);
     PyObject *op = Py_XNewRef(PyDict_GetItemWithError(resolved, types));
     Py_DECREF(types);
     if (!op)
-        return PyErr_Occurred() ? NULL : call_slowly(self, arguments, flags, names);
+        return PyErr_Occurred() ? NULL : resolve_and_call(self, arguments, flags, names);
     PyObject *result = PyObject_Vectorcall(op, arguments, flags, NULL);
     Py_DECREF(op);
     return result;

@@ -201,7 +201,8 @@ static PyObject *validate_gradient(const Run *run, PyObject *grad, NodeBase *fol
     return PyObject_CallFunctionObjArgs(run->validate, grad, info, (PyObject *)node, NULL);
 }
 
-static int deliver(Run *run, NodeBase *node, PyObject *edge, PyObject *grad)
+/* Add a gradient to the buffer of the node at the end of an edge, and schedule that node if this was its last gradient. */
+static int pass_gradient(Run *run, NodeBase *node, PyObject *edge, PyObject *grad)
 {
     PyObject *following = node_of_edge(edge);
     if (!following)
@@ -219,7 +220,7 @@ static int deliver(Run *run, NodeBase *node, PyObject *edge, PyObject *grad)
     return PyErr_Occurred() || (left == 0 && push(run, (NodeBase *)following) < 0) ? -1 : 0;
 }
 
-static int deliver_all(Run *run, NodeBase *node, PyObject *results)
+static int pass_gradients(Run *run, NodeBase *node, PyObject *results)
 {
     PyObject *edges = Py_NewRef(node->next_functions);
     PyObject *several = PySequence_Fast(results, "a node must return a sequence of gradients");
@@ -230,7 +231,7 @@ static int deliver_all(Run *run, NodeBase *node, PyObject *results)
         failed = 1;
     }
     for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(edges); i++)
-        failed = deliver(run, node, PyTuple_GET_ITEM(edges, i), PySequence_Fast_GET_ITEM(several, i)) < 0;
+        failed = pass_gradient(run, node, PyTuple_GET_ITEM(edges, i), PySequence_Fast_GET_ITEM(several, i)) < 0;
     Py_XDECREF(several);
     Py_DECREF(edges);
     return failed ? -1 : 0;
@@ -248,7 +249,8 @@ static int holds_tensors(OperatorNode *node)
     return 0;
 }
 
-static int release(NodeBase *node)
+/* Free the saved tensors of a node. */
+static int release_saved(NodeBase *node)
 {
     if (PyObject_TypeCheck(node, &OperatorNode_Type)) {
         OperatorNode *own = (OperatorNode *)node;
@@ -272,6 +274,7 @@ static PyObject *apply(NodeBase *node, PyObject *grads)
     return results;
 }
 
+/* Run a node: return the gradients of its inputs. */
 static PyObject *results_of(Run *run, NodeBase *node, PyObject *grads)
 {
     if (is_set(node->hooks))
@@ -279,11 +282,12 @@ static PyObject *results_of(Run *run, NodeBase *node, PyObject *grads)
     if ((PyObject *)Py_TYPE(node) == configuration.accumulate_type && accumulate_by_taking((AccumulateNode *)node, grads))
         return PyTuple_New(0);
     PyObject *results = apply(node, grads);
-    if (results && !run->retain_graph && release(node) < 0)
+    if (results && !run->retain_graph && release_saved(node) < 0)
         Py_CLEAR(results);
     return results;
 }
 
+/* Remove and return the gradients that a node has received. */
 static PyObject *take_buffer(Run *run, NodeBase *node)
 {
     PyObject *grads = PyDict_GetItemWithError(run->buffers, (PyObject *)node);
@@ -303,6 +307,7 @@ static int has_any_gradient(PyObject *grads)
     return 0;
 }
 
+/* Run one node, and pass its results on. */
 static int step(Run *run, NodeBase *node)
 {
     PyObject *grads = take_buffer(run, node);
@@ -310,11 +315,12 @@ static int step(Run *run, NodeBase *node)
         return -1;
     PyObject *results = has_any_gradient(grads) ? results_of(run, node, grads) : list_of_none(PyTuple_GET_SIZE(node->next_functions));
     Py_DECREF(grads);
-    int failed = !results || deliver_all(run, node, results) < 0;
+    int failed = !results || pass_gradients(run, node, results) < 0;
     Py_XDECREF(results);
     return failed ? -1 : 0;
 }
 
+/* Run all nodes, starting at the roots that await no gradient. */
 static int run_all(Run *run, PyObject *roots)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(roots); i++) {

@@ -65,8 +65,8 @@ static PyObject *call_alike(CacheEntry *entry, PyCodeObject *code, PyObject *con
     return result;
 }
 
-/* Run an entry instead of the frame. If a tail call asked for this frame, another tail call is returned to the loop that
-   follows it. */
+/* Run an entry instead of the frame. If this frame was requested by a tail call, and requests another one, return that
+   to the loop that follows tail calls. */
 static PyObject *run_entry(PyThreadState *thread, InterpreterFrame *frame, PyCodeObject *code, CacheEntry *entry, int is_followed)
 {
     int count = parameter_count(code);
@@ -213,6 +213,7 @@ static PyObject *run_hooked(PyThreadState *thread, InterpreterFrame *frame, PyCo
     return frame_default(thread, frame, 0);
 }
 
+/* Whether the thread's state (modes, tangents, default device) rules out capture; see frame_hook. */
 static int runs_uncaptured(const ThreadRecord *record)
 {
     return modes_active(record) || record->makes_elsewhere || record->asks_function_modes || record->include & DUAL_BIT;

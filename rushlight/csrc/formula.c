@@ -1,6 +1,7 @@
 /* Evaluates the formulas of a recorded node: they turn the gradients of its outputs into those of its inputs. */
 #include "record.h"
 
+/* Return a tuple of bools: for each input of a formula, whether its gradient is needed. */
 static PyObject *needs_tuple(PyObject *row)
 {
     PyObject *tuple = PyTuple_New(PyList_GET_SIZE(row));
@@ -14,7 +15,8 @@ static PyObject *needs_tuple(PyObject *row)
     return tuple;
 }
 
-static PyObject *unpack(OperatorNode *node, PyObject *saved)
+/* Return the value of something that the node saved. */
+static PyObject *unpack_saved(OperatorNode *node, PyObject *saved)
 {
     if ((PyObject *)Py_TYPE(saved) == configuration.saved_type) {
         SavedTensorBase *kept = (SavedTensorBase *)saved;
@@ -29,7 +31,8 @@ static PyObject *unpack(OperatorNode *node, PyObject *saved)
     return PyObject_CallFunctionObjArgs(configuration.unpack, saved, (PyObject *)node, NULL);
 }
 
-static PyObject *value_for(OperatorNode *node, PyObject *source, PyObject *grads, PyObject *row)
+/* Return one argument of a formula: gradients, needs, or a saved value. */
+static PyObject *formula_argument(OperatorNode *node, PyObject *source, PyObject *grads, PyObject *row)
 {
     if (PyLong_CheckExact(source)) {
         long which = PyLong_AsLong(source);
@@ -42,7 +45,7 @@ static PyObject *value_for(OperatorNode *node, PyObject *source, PyObject *grads
         return NULL;
     }
     Py_INCREF(saved);
-    PyObject *value = unpack(node, saved);
+    PyObject *value = unpack_saved(node, saved);
     Py_DECREF(saved);
     return value;
 }
@@ -51,7 +54,7 @@ static PyObject *evaluate(OperatorNode *node, PyObject *formula, PyObject *grads
 {
     PyObject *sources = field(formula, FORMULA_SOURCES), *values[MAX_ARGUMENTS], *result = NULL;
     Py_ssize_t count = PyTuple_GET_SIZE(sources), made = 0;
-    while (made < count && (values[made] = value_for(node, field(sources, made), grads, row)))
+    while (made < count && (values[made] = formula_argument(node, field(sources, made), grads, row)))
         made++;
     if (made == count)
         result = PyObject_Vectorcall(field(formula, FORMULA_FUNCTION), values, (size_t)count, NULL);
@@ -60,7 +63,8 @@ static PyObject *evaluate(OperatorNode *node, PyObject *formula, PyObject *grads
     return result;
 }
 
-static int append_nothing(PyObject *results, PyObject *flag)
+/* Append None for an input, or for each tensor of an input that is a list. */
+static int append_none(PyObject *results, PyObject *flag)
 {
     Py_ssize_t count = PyList_Check(flag) ? PyList_GET_SIZE(flag) : 1;
     for (Py_ssize_t i = 0; i < count; i++)
@@ -75,7 +79,7 @@ static int append_gradient(PyObject *results, PyObject *gradient, PyObject *flag
     if (!PyList_Check(flag))
         return PyList_Append(results, flag == Py_True ? gradient : Py_None);
     if (gradient == Py_None)
-        return append_nothing(results, flag);
+        return append_none(results, flag);
     PyObject *extended = PySequence_InPlaceConcat(results, gradient);
     Py_XDECREF(extended);
     return extended ? 0 : -1;
@@ -107,7 +111,7 @@ static int apply_formula(OperatorNode *node, PyObject *formula, PyObject *grads,
         return failed ? -1 : 0;
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(row); i++)
-        if (append_nothing(results, PyList_GET_ITEM(row, i)) < 0)
+        if (append_none(results, PyList_GET_ITEM(row, i)) < 0)
             return -1;
     return 0;
 }

@@ -153,7 +153,8 @@ PyObject *call_unhooked(PyObject *function, PyObject *const *args, Py_ssize_t co
     return results;
 }
 
-static PyObject *alias_of(const Output *output, const Layout *layout, PyObject *source)
+/* Return a view of an input or of a fixed tensor, made by the result's operator. */
+static PyObject *make_alias(const Output *output, const Layout *layout, PyObject *source)
 {
     const TensorImpl *impl = impl_of(source);
     if (!impl)
@@ -165,7 +166,8 @@ static PyObject *alias_of(const Output *output, const Layout *layout, PyObject *
     return result;
 }
 
-static PyObject *view_of_made(const Output *output, const Layout *layout, PyObject *storage)
+/* Return a tensor over memory that was allocated for a result. */
+static PyObject *make_result(const Output *output, const Layout *layout, PyObject *storage)
 {
     TensorImpl *impl = impl_over(storage, layout->sizes, layout->strides, layout->offset, output->dtype);
     if (impl)
@@ -173,16 +175,17 @@ static PyObject *view_of_made(const Output *output, const Layout *layout, PyObje
     return tensor_wrap_new(impl);
 }
 
-static PyObject *output_of(const GraphCall *call, const GraphDescription *graph, Py_ssize_t index, PyObject *const *args)
+/* Return a result of the graph, by its kind. */
+static PyObject *make_output(const GraphCall *call, const GraphDescription *graph, Py_ssize_t index, PyObject *const *args)
 {
     const Output *output = &graph->outputs[index];
     const Layout *layout = &call->plan->layouts[index];
     switch (output->kind) {
-    case MADE: return view_of_made(output, layout, call->held[graph->tensor_count + output->source]);
+    case MADE: return make_result(output, layout, call->held[graph->tensor_count + output->source]);
     case INPUT: return Py_NewRef(args[output->source]);
     case OBJECT: return Py_NewRef(output->object);
     case NUMBER: return PyLong_FromSsize_t(layout->offset);
-    default: return alias_of(output, layout, output->source < 0 ? output->object : args[output->source]);
+    default: return make_alias(output, layout, output->source < 0 ? output->object : args[output->source]);
     }
 }
 
@@ -190,7 +193,7 @@ PyObject *graph_call_results(const GraphCall *call, const GraphDescription *grap
 {
     PyObject *results = PyTuple_New(graph->output_count);
     for (Py_ssize_t i = 0; results && i < graph->output_count; i++) {
-        PyObject *result = output_of(call, graph, i, args);
+        PyObject *result = make_output(call, graph, i, args);
         if (!result)
             Py_CLEAR(results);
         else

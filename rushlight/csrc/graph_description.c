@@ -8,7 +8,8 @@ static void *array_of(PyObject *tuple, size_t size)
     return made ? made : PyErr_NoMemory();
 }
 
-static int wrong(PyObject *kind, const char *expected, PyObject *description)
+/* Set an exception about a description, unless one is set; return -1. */
+static int refuse_description(PyObject *kind, const char *expected, PyObject *description)
 {
     if (!PyErr_Occurred())
         PyErr_Format(kind, "GraphLaunch: %s, got %R", expected, description);
@@ -45,13 +46,13 @@ static int set_tensor(Expected *input, PyObject *description)
     input->dtype = Py_NewRef(dtype);
     if (!strides) {
         input->rank = PyLong_Check(sizes) ? PyLong_AsSsize_t(sizes) : -1;
-        return input->rank < 0 ? wrong(PyExc_ValueError, "expected the rank of a tensor with open sizes", description) : 0;
+        return input->rank < 0 ? refuse_description(PyExc_ValueError, "expected the rank of a tensor with open sizes", description) : 0;
     }
     if (!PyTuple_Check(sizes) || PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides))
-        return wrong(PyExc_ValueError, "expected as many strides as sizes", description);
+        return refuse_description(PyExc_ValueError, "expected as many strides as sizes", description);
     for (Py_ssize_t dim = 0; dim < PyTuple_GET_SIZE(sizes); dim++)
         if (!PyLong_Check(PyTuple_GET_ITEM(sizes, dim)) || !PyLong_Check(PyTuple_GET_ITEM(strides, dim)))
-            return wrong(PyExc_TypeError, "expected ints for sizes and strides", description);
+            return refuse_description(PyExc_TypeError, "expected ints for sizes and strides", description);
     input->rank = PyTuple_GET_SIZE(sizes);
     input->sizes = Py_NewRef(sizes);
     input->strides = Py_NewRef(strides);
@@ -68,13 +69,13 @@ static int set_inputs(GraphDescription *graph, PyObject *inputs, int is_open)
         PyObject *description = PyTuple_GET_ITEM(inputs, i);
         if (description != Py_None) {
             if (!PyTuple_Check(description))
-                return wrong(PyExc_TypeError, "an input is (dtype, sizes, strides), (dtype, rank) or None", description);
+                return refuse_description(PyExc_TypeError, "an input is (dtype, sizes, strides), (dtype, rank) or None", description);
             if (set_tensor(&graph->inputs[i], description) < 0)
                 return -1;
             graph->tensor_count++;
         }
         if (!is_open && !graph->inputs[i].sizes)
-            return wrong(PyExc_ValueError, "without symbols, an input is a tensor of known sizes", description);
+            return refuse_description(PyExc_ValueError, "without symbols, an input is a tensor of known sizes", description);
     }
     return 0;
 }
@@ -84,22 +85,22 @@ static int set_inputs(GraphDescription *graph, PyObject *inputs, int is_open)
 static int set_number(const GraphDescription *graph, SizeNumber *number, PyObject *description)
 {
     if (!PyTuple_Check(description) || !PyArg_ParseTuple(description, "inn", &number->kind, &number->slot, &number->dim))
-        return wrong(PyExc_TypeError, "a number is (kind, input, dim)", description);
+        return refuse_description(PyExc_TypeError, "a number is (kind, input, dim)", description);
     if (number->kind >= 0 && number->kind < NUMBER_KINDS && number->slot >= 0 && number->slot < graph->input_count) {
         const Expected *input = &graph->inputs[number->slot];
         if (number->kind == NUMBER_VALUE ? !input->dtype : number->dim >= 0 && number->dim < input->rank)
             return 0;
     }
-    return wrong(PyExc_ValueError, "expected a number that an input has", description);
+    return refuse_description(PyExc_ValueError, "expected a number that an input has", description);
 }
 
 static int set_condition(SizeCondition *condition, PyObject *description, Py_ssize_t number_count)
 {
     PyObject *code;
     if (!PyTuple_Check(description) || !PyArg_ParseTuple(description, "iO", &condition->kind, &code))
-        return wrong(PyExc_TypeError, "a condition is (kind, code)", description);
+        return refuse_description(PyExc_TypeError, "a condition is (kind, code)", description);
     if (condition->kind < 0 || condition->kind >= SIZE_RELATION_KINDS)
-        return wrong(PyExc_ValueError, "expected a kind of condition that there is", description);
+        return refuse_description(PyExc_ValueError, "expected a kind of condition that there is", description);
     return size_program_set(&condition->program, code, number_count);
 }
 
@@ -131,7 +132,7 @@ static int set_symbols(GraphDescription *graph, PyObject *description)
 static int set_layout(Output *output, PyObject *sizes, PyObject *strides, PyObject *offset, Py_ssize_t numbers)
 {
     if (PyTuple_GET_SIZE(sizes) != PyTuple_GET_SIZE(strides))
-        return wrong(PyExc_ValueError, "expected as many strides as sizes of a result", sizes);
+        return refuse_description(PyExc_ValueError, "expected as many strides as sizes of a result", sizes);
     output->rank = PyTuple_GET_SIZE(sizes);
     if (set_programs(&output->sizes, sizes, numbers) < 0 || set_programs(&output->strides, strides, numbers) < 0)
         return -1;
@@ -148,7 +149,7 @@ static int set_made(const GraphDescription *graph, Output *output, PyObject *des
         return -1;
     output->dtype = Py_NewRef(dtype);
     if (output->source < 0 || output->source >= graph->made_count)
-        return wrong(PyExc_ValueError, "a result lies in memory that there is not", description);
+        return refuse_description(PyExc_ValueError, "a result lies in memory that there is not", description);
     return set_layout(output, sizes, strides, offset, numbers);
 }
 
@@ -157,12 +158,12 @@ static int set_source(const GraphDescription *graph, Output *output, PyObject *s
     output->source = -1;
     if (!PyLong_Check(source)) {
         output->object = Py_NewRef(source);
-        return impl_of(source) ? 0 : wrong(PyExc_TypeError, "a result is a view of an input or a tensor", source);
+        return impl_of(source) ? 0 : refuse_description(PyExc_TypeError, "a result is a view of an input or a tensor", source);
     }
     output->source = PyLong_AsSsize_t(source);
     if (output->source >= 0 && output->source < graph->input_count && graph->inputs[output->source].dtype)
         return 0;
-    return wrong(PyExc_ValueError, "a result is an input that there is not", source);
+    return refuse_description(PyExc_ValueError, "a result is an input that there is not", source);
 }
 
 static int set_alias(const GraphDescription *graph, Output *output, PyObject *description, Py_ssize_t numbers)
@@ -182,14 +183,14 @@ static int set_output(const GraphDescription *graph, Output *output, PyObject *d
     PyObject *kind = PyTuple_Check(description) && PyTuple_GET_SIZE(description) > 1 ? PyTuple_GET_ITEM(description, 0) : NULL;
     long number = kind && PyLong_Check(kind) ? PyLong_AsLong(kind) : -1;
     if (number < 0 || number >= OUTPUT_KINDS)
-        return wrong(PyExc_TypeError, "a result is a tuple that begins with its kind", description);
+        return refuse_description(PyExc_TypeError, "a result is a tuple that begins with its kind", description);
     output->kind = (enum OutputKind)number;
     PyObject *second = PyTuple_GET_ITEM(description, 1);
     switch (output->kind) {
     case MADE: return set_made(graph, output, description, numbers);
     case ALIAS: return set_alias(graph, output, description, numbers);
     case INPUT: return PyLong_Check(second) ? set_source(graph, output, second)
-                                            : wrong(PyExc_TypeError, "expected the position of an input", description);
+                                            : refuse_description(PyExc_TypeError, "expected the position of an input", description);
     case NUMBER: return size_program_set(&output->offset, second, numbers);
     default: output->object = Py_NewRef(second); return 0;
     }
@@ -216,7 +217,7 @@ int graph_description_set_work(GraphDescription *graph, PyObject *arena_bytes, P
     if (arena_bytes_for != Py_None) {
         graph->arena_bytes_for = PyLong_Check(arena_bytes_for) ? (ArenaBytes)PyLong_AsVoidPtr(arena_bytes_for) : NULL;
         if (!graph->arena_bytes_for)
-            return wrong(PyExc_ValueError, "expected the address of a function", arena_bytes_for);
+            return refuse_description(PyExc_ValueError, "expected the address of a function", arena_bytes_for);
     }
     if (size_program_set(&graph->arena_bytes, arena_bytes, numbers) < 0)
         return -1;

@@ -62,6 +62,7 @@ void graph_plan_release(GraphPlan *plan)
     PyMem_Free(plan);
 }
 
+/* Compute the reach of each input. Return 0 if one is not valid. */
 static int set_reaches(GraphPlan *plan, const GraphDescription *graph, PyObject *const *inputs)
 {
     for (Py_ssize_t i = 0; i < graph->input_count; i++) {
@@ -92,7 +93,8 @@ static int set_values(GraphPlan *plan, const GraphDescription *graph, const int6
     return 1;
 }
 
-static int count_of(const SizeProgram *program, const GraphPlan *plan, Py_ssize_t *count)
+/* Evaluate a size program. Return 0 if there is no value or it is negative. */
+static int evaluate_count(const SizeProgram *program, const GraphPlan *plan, Py_ssize_t *count)
 {
     int64_t value;
     if (!size_program_run(program, plan->values, &value))
@@ -105,13 +107,13 @@ static int set_memory(GraphPlan *plan, const GraphDescription *graph)
 {
     int64_t work;
     for (Py_ssize_t i = 0; i < graph->made_count; i++)
-        if (!count_of(&graph->made_bytes[i], plan, &plan->made_bytes[i]))
+        if (!evaluate_count(&graph->made_bytes[i], plan, &plan->made_bytes[i]))
             return 0;
     if (!size_program_run(&graph->work, plan->values, &work))
         return 0;
     plan->is_long = work > 0;
     if (!graph->arena_bytes_for)
-        return count_of(&graph->arena_bytes, plan, &plan->arena_bytes);
+        return evaluate_count(&graph->arena_bytes, plan, &plan->arena_bytes);
     plan->arena_bytes = (Py_ssize_t)graph->arena_bytes_for(plan->values + graph->number_count);
     return plan->arena_bytes >= 0;
 }
@@ -121,7 +123,7 @@ static PyObject *tuple_of(const SizeProgram *programs, Py_ssize_t count, const G
     PyObject *tuple = PyTuple_New(count);
     for (Py_ssize_t i = 0; tuple && i < count; i++) {
         Py_ssize_t number;
-        PyObject *value = count_of(&programs[i], plan, &number) ? PyLong_FromSsize_t(number) : NULL;
+        PyObject *value = evaluate_count(&programs[i], plan, &number) ? PyLong_FromSsize_t(number) : NULL;
         if (!value)
             Py_CLEAR(tuple);
         else

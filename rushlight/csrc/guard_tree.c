@@ -9,7 +9,7 @@
 #include "guard_sizes.h"
 #include "tensor_impl.h"
 
-/* How to reach a node's value from its parent's. The numbers are those of rushlight.dynamo.sources. */
+/* The ways to reach a node's value from its parent's value. The numbers are those of rushlight.dynamo.sources. */
 enum Access {
     ACCESS_VALUE,     /* root: the frame's value of this number */
     ACCESS_HELD,      /* root: this object */
@@ -53,7 +53,7 @@ typedef struct {
     PyObject *rest; /* a callable that takes the frame's values, or NULL */
 } GuardTree;
 
-/* How to reach values. Dicts, tuples and lists are read directly, even if a subclass overrides their methods. The functions
+/* Functions that reach values. Dicts, tuples and lists are read directly, even if a subclass overrides their methods. The functions
    return new references, or NULL if there is no value, with or without an exception set. */
 
 static PyObject *item_of(PyObject *values, PyObject *key)
@@ -79,7 +79,8 @@ static PyObject *key_at(PyObject *dict, Py_ssize_t wanted)
     return NULL;
 }
 
-static PyObject *reach(const Node *node, PyObject *parent)
+/* Return the value of a node, given its parent's value. */
+static PyObject *reach_value(const Node *node, PyObject *parent)
 {
     switch (node->access) {
     case ACCESS_ATTRIBUTE: return PyObject_GetAttr(parent, node->key);
@@ -108,7 +109,7 @@ static int node_holds(const GuardTree *tree, Py_ssize_t index, PyObject *value, 
     if (holds > 0 && node->slot >= 0)
         Py_XSETREF(slots[node->slot], Py_NewRef(value));
     for (Py_ssize_t child = index + 1; child < node->end && holds > 0; child = tree->nodes[child].end) {
-        PyObject *reached = reach(&tree->nodes[child], value);
+        PyObject *reached = reach_value(&tree->nodes[child], value);
         holds = reached ? node_holds(tree, child, reached, slots) : PyErr_Occurred() ? -1 : 0;
         Py_XDECREF(reached);
     }
@@ -167,6 +168,7 @@ static int native_holds(const GuardTree *tree, PyObject *const *values)
     return holds;
 }
 
+/* Call the Python function for the guards without a native check. */
 static int rest_holds(const GuardTree *tree, PyObject *const *values)
 {
     PyObject *answer = PyObject_Vectorcall(tree->rest, values, (size_t)tree->value_count, NULL);

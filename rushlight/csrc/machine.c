@@ -57,7 +57,8 @@ static int reserve_frames(Run *run)
     return 0;
 }
 
-static int is_called_rightly(const MachineCode *code, Py_ssize_t taken, Py_ssize_t given)
+/* Check the numbers of arguments and results of a call; set a RuntimeError if they are wrong. */
+static int check_call(const MachineCode *code, Py_ssize_t taken, Py_ssize_t given)
 {
     if (code->input_count == taken && code->output_count == given)
         return 1;
@@ -85,7 +86,7 @@ int machine_push_frame(Run *run, MachineCode *code, Py_ssize_t top, Py_ssize_t t
 {
     Frame *caller = run->frame_count ? &run->frames[run->frame_count - 1] : NULL;
     Py_ssize_t base = caller ? caller->base + caller->code->max_depth + caller->code->register_count : 0;
-    if (!may_call(run) || !is_called_rightly(code, taken, given) || reserve_frames(run) < 0 ||
+    if (!may_call(run) || !check_call(code, taken, given) || reserve_frames(run) < 0 ||
         reserve_values(run, base + code->max_depth + code->register_count) < 0) {
         Py_DECREF(code);
         return -1;
@@ -108,7 +109,7 @@ static void release_registers(Run *run, const Frame *frame)
 int machine_replace_frame(Run *run, MachineCode *code, Py_ssize_t top, Py_ssize_t taken)
 {
     Frame *frame = &run->frames[run->frame_count - 1];
-    if (!is_called_rightly(code, taken, frame->code->output_count) ||
+    if (!check_call(code, taken, frame->code->output_count) ||
         reserve_values(run, frame->base + code->max_depth + code->register_count) < 0) {
         Py_DECREF(code);
         return -1;
@@ -154,7 +155,7 @@ int machine_back_jump(Run *run)
 
 /* Instructions */
 
-static MachineCode *as_code(PyObject *found)
+static MachineCode *check_code(PyObject *found)
 {
     if (found && !Py_IS_TYPE(found, &MachineCode_Type)) {
         PyErr_Format(PyExc_TypeError, "the code of a function is a MachineCode, got %.200s", Py_TYPE(found)->tp_name);
@@ -168,7 +169,7 @@ MachineCode *machine_callee(const Machine *machine, Callee *callee)
     if (callee->code && callee->generation == machine_generation)
         return (MachineCode *)Py_NewRef(callee->code);
     unsigned long generation = machine_generation;
-    MachineCode *found = as_code(PyObject_CallOneArg(machine->code_of, callee->function));
+    MachineCode *found = check_code(PyObject_CallOneArg(machine->code_of, callee->function));
     if (found && found->is_final) {
         Py_XSETREF(callee->code, (MachineCode *)Py_NewRef(found));
         callee->generation = generation;
@@ -178,10 +179,11 @@ MachineCode *machine_callee(const Machine *machine, Callee *callee)
 
 MachineCode *machine_method(const Machine *machine, PyObject *object, PyObject *name)
 {
-    return as_code(PyObject_CallFunctionObjArgs(machine->method_code, object, name, NULL));
+    return check_code(PyObject_CallFunctionObjArgs(machine->method_code, object, name, NULL));
 }
 
-static int is_same(PyObject *value, PyObject *other)
+/* Whether two values are the same object or equal ints. */
+static int is_same_default(PyObject *value, PyObject *other)
 {
     int64_t a, b;
     return value == other || (as_int(value, &a) && as_int(other, &b) && a == b);
@@ -194,7 +196,7 @@ static Py_ssize_t count_omitted_defaults(const Operation *operation, PyObject **
         return -1;
     Py_ssize_t defaults = PyTuple_GET_SIZE(operation->defaults);
     for (Py_ssize_t i = 0; i < defaults; i++)
-        if (!is_same(arguments[count - defaults + i], PyTuple_GET_ITEM(operation->defaults, i)))
+        if (!is_same_default(arguments[count - defaults + i], PyTuple_GET_ITEM(operation->defaults, i)))
             return -1;
     return defaults;
 }

@@ -11,6 +11,7 @@
 
 static PyObject *bind_exactly(PyObject *form, PyObject *value);
 
+/* Whether a value is an instance of exactly this class (or of a subclass, for Tensor). */
 static int fits_class(PyObject *form, PyObject *value)
 {
     return (PyObject *)Py_TYPE(value) == form || (form == configuration.tensor_type && is_tensor(value));
@@ -59,7 +60,8 @@ static PyObject *copy_list(PyObject *form, PyObject *list)
     return made;
 }
 
-static int is_kind(PyObject *form, const char *kind, Py_ssize_t count)
+/* Whether a form is a tuple of `count` items that begins with `kind`. */
+static int is_form_of(PyObject *form, const char *kind, Py_ssize_t count)
 {
     return PyTuple_GET_SIZE(form) == count && PyUnicode_Check(PyTuple_GET_ITEM(form, 0)) &&
            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(form, 0), kind) == 0;
@@ -72,11 +74,11 @@ static PyObject *bind_exactly(PyObject *form, PyObject *value)
         return fits_class(form, value) ? Py_NewRef(value) : NULL;
     if (!PyTuple_Check(form))
         return NULL;
-    if (PyList_CheckExact(value) && is_kind(form, "list", 2))
+    if (PyList_CheckExact(value) && is_form_of(form, "list", 2))
         return copy_list(form, value);
-    if (PyDict_CheckExact(value) && is_kind(form, "dict", 3))
+    if (PyDict_CheckExact(value) && is_form_of(form, "dict", 3))
         return copy_dict(form, value);
-    if (is_kind(form, "optional", 2))
+    if (is_form_of(form, "optional", 2))
         return value == Py_None ? Py_NewRef(value) : bind_exactly(PyTuple_GET_ITEM(form, 1), value);
     return NULL;
 }

@@ -5,7 +5,7 @@
 #define UNARY(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 #define WITHOUT_RESULT(name) static FastStatus name(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **Py_UNUSED(result))
 
-static FastStatus done(int status) { return status < 0 ? FAST_FAILED : FAST_DONE; }
+static FastStatus as_status(int status) { return status < 0 ? FAST_FAILED : FAST_DONE; }
 
 /* Compute an element's position; return 0 if the index is out of range. Negative indices count from the end. */
 static inline int place_of(PyObject *list, PyObject *value, Py_ssize_t *place)
@@ -35,7 +35,7 @@ WITHOUT_RESULT(extend)
     if (!PyList_CheckExact(arguments[0]) || !PyList_CheckExact(arguments[1]))
         return FAST_UNUSUAL;
     Py_ssize_t end = PyList_GET_SIZE(arguments[0]);
-    return done(PyList_SetSlice(arguments[0], end, end, arguments[1]));
+    return as_status(PyList_SetSlice(arguments[0], end, end, arguments[1]));
 }
 
 WITHOUT_RESULT(insert)
@@ -43,7 +43,7 @@ WITHOUT_RESULT(insert)
     int64_t index;
     if (!PyList_CheckExact(arguments[0]) || !as_int(arguments[1], &index))
         return FAST_UNUSUAL;
-    return done(PyList_Insert(arguments[0], (Py_ssize_t)index, arguments[2]));
+    return as_status(PyList_Insert(arguments[0], (Py_ssize_t)index, arguments[2]));
 }
 
 UNARY(pop)
@@ -60,19 +60,19 @@ UNARY(pop)
 WITHOUT_RESULT(remove_at)
 {
     Py_ssize_t place;
-    return place_of(arguments[0], arguments[1], &place) ? done(PyList_SetSlice(arguments[0], place, place + 1, NULL)) : FAST_UNUSUAL;
+    return place_of(arguments[0], arguments[1], &place) ? as_status(PyList_SetSlice(arguments[0], place, place + 1, NULL)) : FAST_UNUSUAL;
 }
 
 WITHOUT_RESULT(clear)
 {
     if (!PyList_CheckExact(arguments[0]))
         return FAST_UNUSUAL;
-    return done(PyList_SetSlice(arguments[0], 0, PyList_GET_SIZE(arguments[0]), NULL));
+    return as_status(PyList_SetSlice(arguments[0], 0, PyList_GET_SIZE(arguments[0]), NULL));
 }
 
 WITHOUT_RESULT(reverse)
 {
-    return PyList_CheckExact(arguments[0]) ? done(PyList_Reverse(arguments[0])) : FAST_UNUSUAL;
+    return PyList_CheckExact(arguments[0]) ? as_status(PyList_Reverse(arguments[0])) : FAST_UNUSUAL;
 }
 
 UNARY(copy)
@@ -102,7 +102,7 @@ UNARY(set)
     return FAST_DONE;
 }
 
-/* Compute a slice slice_bound; None stands for the default. */
+/* Compute the bound of a slice; None stands for the default. */
 static int slice_bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
 {
     int64_t index = otherwise;
@@ -138,7 +138,7 @@ WITHOUT_RESULT(sort)
 {
     if (!PyList_CheckExact(arguments[0]) || arguments[1] != Py_False)
         return FAST_UNUSUAL;
-    return done(PyList_Sort(arguments[0]));
+    return as_status(PyList_Sort(arguments[0]));
 }
 
 #define FOR_SORTED(name, end, arity, results, function)                                                                  \

@@ -28,7 +28,7 @@ OF_FLOAT(log10)
 OF_FLOAT(sqrt)
 OF_FLOAT(fabs)
 
-static FastStatus rounded(PyObject **arguments, PyObject **result, double (*function)(double))
+static FastStatus round_to_int(PyObject **arguments, PyObject **result, double (*function)(double))
 {
     double x;
     if (!as_float(arguments[0], &x) || !(fabs(x) < 9e18))
@@ -38,12 +38,12 @@ static FastStatus rounded(PyObject **arguments, PyObject **result, double (*func
 
 static FastStatus fast_floor(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
-    return rounded(arguments, result, floor);
+    return round_to_int(arguments, result, floor);
 }
 
 static FastStatus fast_ceil(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
-    return rounded(arguments, result, ceil);
+    return round_to_int(arguments, result, ceil);
 }
 
 static FastStatus power(PyObject **arguments, Py_ssize_t Py_UNUSED(count), PyObject **result)

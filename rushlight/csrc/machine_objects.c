@@ -31,7 +31,7 @@ OPERATOR(tuple_item)
     return index >= 0 && index < length ? give(result, Py_NewRef(PyTuple_GET_ITEM(arguments[0], index))) : FAST_UNUSUAL;
 }
 
-static FastStatus nothing(PyObject **Py_UNUSED(arguments), Py_ssize_t Py_UNUSED(count), PyObject **result)
+static FastStatus give_none(PyObject **Py_UNUSED(arguments), Py_ssize_t Py_UNUSED(count), PyObject **result)
 {
     return give(result, Py_NewRef(Py_None));
 }
@@ -45,6 +45,6 @@ const FastOperator machine_value_operators[] = {
     {"prim::unchecked_cast", 1, 1, first},
     {"prim::IfThenElse", 3, 1, choose},
     {"prim::TupleIndex", 2, 1, tuple_item},
-    {"prim::Uninitialized", 0, 1, nothing},
+    {"prim::Uninitialized", 0, 1, give_none},
     {NULL, 0, 0, NULL},
 };

@@ -40,7 +40,7 @@ static FastStatus character(PyObject **arguments, Py_ssize_t Py_UNUSED(count), P
     return give(result, PyUnicode_FromOrdinal((int)PyUnicode_READ_CHAR(arguments[0], index)));
 }
 
-/* Compute a slice slice_bound; None stands for the default. */
+/* Compute the bound of a slice; None stands for the default. */
 static int slice_bound(PyObject *value, Py_ssize_t length, Py_ssize_t otherwise, Py_ssize_t *found)
 {
     int64_t index = otherwise;

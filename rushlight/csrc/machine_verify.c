@@ -10,6 +10,7 @@ typedef struct {
     int falls_through, jumps;
 } Effect;
 
+/* Return the effect of an instruction on the stack. */
 static Effect effect_of(const MachineCode *code, const Step *step)
 {
     int64_t taken = step->taken, given = step->given;
@@ -56,6 +57,7 @@ static int fits(const Step *step, int64_t taken, int64_t given)
     return (taken < 0 || step->taken == taken) && (given < 0 || step->given == given);
 }
 
+/* Whether an instruction's operands are in range and of the right kind. */
 static int operands_are_sound(const MachineCode *code, const Step *step)
 {
     PyObject *type;
@@ -112,7 +114,7 @@ typedef struct {
 } Search;
 
 /* Record that the stack has this depth before the instruction at `to`; fail if another depth was recorded. */
-static int reach(Search *search, Py_ssize_t from, int64_t to, int64_t depth)
+static int record_depth(Search *search, Py_ssize_t from, int64_t to, int64_t depth)
 {
     if (!is_index(to, search->code->step_count))
         return refuse(search->code, from, "the code ends or jumps elsewhere behind it");
@@ -127,7 +129,8 @@ static int reach(Search *search, Py_ssize_t from, int64_t to, int64_t depth)
     return 0;
 }
 
-static int follow(Search *search, Py_ssize_t position)
+/* Check that an instruction has enough values on the stack, and record the depth at its successors. */
+static int follow_step(Search *search, Py_ssize_t position)
 {
     const Step *step = &search->code->steps[position];
     Effect effect = effect_of(search->code, step);
@@ -136,19 +139,19 @@ static int follow(Search *search, Py_ssize_t position)
         return refuse(search->code, position, "the stack has too few values");
     if (step->operation == MACHINE_RET && depth != search->code->output_count)
         return refuse(search->code, position, "the stack does not hold just the results");
-    if (effect.falls_through && reach(search, position, position + 1, depth + effect.change) < 0)
+    if (effect.falls_through && record_depth(search, position, position + 1, depth + effect.change) < 0)
         return -1;
-    if (effect.jumps && reach(search, position, (int64_t)position + step->x, depth + effect.change_of_jump) < 0)
+    if (effect.jumps && record_depth(search, position, (int64_t)position + step->x, depth + effect.change_of_jump) < 0)
         return -1;
     return 0;
 }
 
 static int search_depths(Search *search)
 {
-    if (reach(search, 0, 0, search->code->input_count) < 0)
+    if (record_depth(search, 0, 0, search->code->input_count) < 0)
         return -1;
     while (search->pending_count)
-        if (follow(search, search->pending[--search->pending_count]) < 0)
+        if (follow_step(search, search->pending[--search->pending_count]) < 0)
             return -1;
     return 0;
 }

@@ -47,6 +47,7 @@ static PyObject *look_up(PyObject *attributes, PyObject *name)
     return Py_XNewRef(found);
 }
 
+/* Return a parameter, buffer, submodule or attribute by its name. */
 static PyObject *slots_subscript(ModuleSlots *self, PyObject *name)
 {
     PyObject *attributes = self->module ? PyObject_GenericGetDict(self->module, NULL) : NULL;

@@ -63,7 +63,8 @@ static void *memory_of(TensorImpl *impl, DtypeCode dtype, Py_ssize_t count, int 
     return data && written && ((StorageImpl *)impl->storage)->read_only ? NULL : data;
 }
 
-static TensorImpl *part(PyObject *row, Py_ssize_t index) { return impl_of(PyTuple_GET_ITEM(row, index)); }
+/* Return the impl of the tensor at an index of a row, borrowed; NULL if there is no tensor. */
+static TensorImpl *tensor_at(PyObject *row, Py_ssize_t index) { return impl_of(PyTuple_GET_ITEM(row, index)); }
 
 /* Whether a step may write to a tensor. Python handles inference tensors, and may refuse them. */
 static int is_writable(const TensorImpl *impl) { return impl && !impl->fake && !impl->inference; }
@@ -71,7 +72,7 @@ static int is_writable(const TensorImpl *impl) { return impl && !impl->fake && !
 /* Return the memory of a scalar that is a tensor; NULL otherwise. */
 static float *scalar_memory(PyObject *row, Py_ssize_t index)
 {
-    TensorImpl *impl = part(row, index);
+    TensorImpl *impl = tensor_at(row, index);
     return is_writable(impl) && impl_is_contiguous(impl) ? memory_of(impl, FLOAT32, 1, 1) : NULL;
 }
 
@@ -104,13 +105,13 @@ static Py_ssize_t matrix_state_count(const RlParameter *parameter, Py_ssize_t in
 
 static int read_states(PyObject *row, const Kind *kind, DtypeCode dtype, RlParameter *parameter)
 {
-    TensorImpl *own = part(row, 0);
+    TensorImpl *own = tensor_at(row, 0);
     for (Py_ssize_t i = 0; i < kind->states; i++) {
         int none = PyTuple_GET_ITEM(row, 2 + i) == Py_None;
         Py_ssize_t count = kind->whole ? matrix_state_count(parameter, i) : parameter->count;
         if (none && (count < 0 || !kind->whole))
             continue;
-        TensorImpl *impl = part(row, 2 + i);
+        TensorImpl *impl = tensor_at(row, 2 + i);
         int fits = is_writable(impl) && (kind->whole ? impl_is_contiguous(impl) : have_same_order(own, impl));
         if (!fits || !(parameter->states[i] = memory_of(impl, dtype, count, 1)))
             return 0;
@@ -123,7 +124,7 @@ static int read_row(PyObject *row, const Kind *kind, RlParameter *parameter)
 {
     if (!PyTuple_Check(row) || PyTuple_GET_SIZE(row) != 2 + kind->states + kind->scalars)
         return 0;
-    TensorImpl *own = part(row, 0), *gradient = part(row, 1);
+    TensorImpl *own = tensor_at(row, 0), *gradient = tensor_at(row, 1);
     if (!is_writable(own) || !gradient || gradient->fake)
         return 0;
     DtypeCode dtype = dtype_code(own->dtype);
@@ -190,15 +191,15 @@ static int rows_share_memory(const RlParameter *parameters, size_t count)
 /* Store the numbers that the step changed, and count the writes. */
 static void finish_row(PyObject *row, const Kind *kind, const RlParameter *parameter)
 {
-    count_write(part(row, 0));
+    count_write(tensor_at(row, 0));
     for (Py_ssize_t i = 0; i < kind->states; i++)
         if (parameter->states[i])
-            count_write(part(row, 2 + i));
+            count_write(tensor_at(row, 2 + i));
     for (Py_ssize_t i = 0; i < kind->scalars; i++) {
         float *memory = scalar_memory(row, 2 + kind->states + i);
         if (memory) {
             *memory = (float)parameter->scalars[i];
-            count_write(part(row, 2 + kind->states + i));
+            count_write(tensor_at(row, 2 + kind->states + i));
         }
     }
 }

@@ -5,7 +5,7 @@
 
 #include "accumulate.h"
 
-static Py_ssize_t number(PyObject *object) { return PyLong_AsSsize_t(object); }
+static Py_ssize_t as_index(PyObject *object) { return PyLong_AsSsize_t(object); }
 
 /* ---- checking a plan once, so that calls need not ---- */
 
@@ -19,7 +19,7 @@ static int are_positions(PyObject *tuple, Py_ssize_t bound)
     if (!is_tuple_of(tuple, -1))
         return 0;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
-        if (!PyLong_CheckExact(field(tuple, i)) || (size_t)number(field(tuple, i)) >= (size_t)bound)
+        if (!PyLong_CheckExact(field(tuple, i)) || (size_t)as_index(field(tuple, i)) >= (size_t)bound)
             return 0;
     return 1;
 }
@@ -31,7 +31,7 @@ static int are_entries(PyObject *tuple, Py_ssize_t length, Py_ssize_t bound)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++) {
         PyObject *entry = field(tuple, i);
         if (!is_tuple_of(entry, length) || !PyUnicode_Check(field(entry, 0)) || !PyLong_CheckExact(field(entry, 1)) ||
-            (size_t)number(field(entry, 1)) >= (size_t)bound)
+            (size_t)as_index(field(entry, 1)) >= (size_t)bound)
             return 0;
     }
     return 1;
@@ -66,7 +66,7 @@ int is_plan(PyObject *plan)
 static int contains(PyObject *positions, Py_ssize_t wanted)
 {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(positions); i++)
-        if (number(field(positions, i)) == wanted)
+        if (as_index(field(positions, i)) == wanted)
             return 1;
     return 0;
 }
@@ -145,7 +145,7 @@ static PyObject *edges_of_formula(PyObject *formula, PyObject **stack, PyObject 
     PyObject *positions = field(formula, FORMULA_POSITIONS), *row = PyList_New(PyTuple_GET_SIZE(positions));
     *wanted = 0;
     for (Py_ssize_t i = 0; row && i < PyTuple_GET_SIZE(positions); i++) {
-        PyObject *edge = edge_of(stack[number(field(positions, i))]);
+        PyObject *edge = edge_of(stack[as_index(field(positions, i))]);
         if (!edge || PyList_Append(edges, edge) < 0) {
             Py_XDECREF(edge);
             Py_CLEAR(row);
@@ -182,6 +182,7 @@ static int add_edges(OperatorNode *node, PyObject *plan, PyObject **stack, int *
     return 0;
 }
 
+/* Create the node of a call, with its edges. */
 static OperatorNode *make_node(PyObject *plan, PyObject **stack, int *any)
 {
     PyTypeObject *type = (PyTypeObject *)configuration.node_type;
@@ -225,6 +226,7 @@ static PyObject *saved_value(PyObject *value, PyObject *keep)
                                                                : Py_NewRef(value);
 }
 
+/* Save the inputs that a formula needs. */
 static int save_inputs(OperatorNode *node, PyObject *plan, PyObject **stack)
 {
     PyObject *formulas = field(plan, PLAN_FORMULAS);
@@ -233,7 +235,7 @@ static int save_inputs(OperatorNode *node, PyObject *plan, PyObject **stack)
         for (Py_ssize_t k = 0; PyList_GET_ITEM(node->wanted, i) == Py_True && k < PyTuple_GET_SIZE(entries); k++) {
             PyObject *entry = field(entries, k), *name = field(entry, 0);
             int known = PyDict_Contains(node->saved, name);
-            PyObject *value = known ? NULL : saved_value(stack[number(field(entry, 1))], field(entry, 2));
+            PyObject *value = known ? NULL : saved_value(stack[as_index(field(entry, 1))], field(entry, 2));
             int failed = known < 0 || (!known && (!value || PyDict_SetItem(node->saved, name, value) < 0));
             Py_XDECREF(value);
             if (failed)
@@ -255,6 +257,7 @@ static PyObject *save_output_alias(PyObject *output, PyObject *output_nr)
     return saved;
 }
 
+/* Return an output by its number, borrowed; NULL if there is none. */
 static PyObject *output_at(PyObject *result, Py_ssize_t index)
 {
     if (!PyTuple_Check(result))
@@ -262,13 +265,14 @@ static PyObject *output_at(PyObject *result, Py_ssize_t index)
     return index < PyTuple_GET_SIZE(result) ? field(result, index) : NULL;
 }
 
+/* Save the outputs that a formula needs. */
 static int save_outputs(OperatorNode *node, PyObject *plan, PyObject *result)
 {
     PyObject *formulas = field(plan, PLAN_FORMULAS);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++) {
         PyObject *entries = field(field(formulas, i), FORMULA_OUTPUTS);
         for (Py_ssize_t k = 0; PyList_GET_ITEM(node->wanted, i) == Py_True && k < PyTuple_GET_SIZE(entries); k++) {
-            PyObject *entry = field(entries, k), *output = output_at(result, number(field(entry, 1)));
+            PyObject *entry = field(entries, k), *output = output_at(result, as_index(field(entry, 1)));
             PyObject *value = output ? save_output_alias(output, field(entry, 1)) : NULL;
             if (!output)
                 PyErr_SetString(PyExc_IndexError, "a derivative names an output that the operator does not have");
@@ -318,6 +322,7 @@ int set_history(TensorImpl *impl, NodeBase *node, Py_ssize_t output)
     return 0;
 }
 
+/* Make an output of the recorded call an output of the node. */
 static int attach_output(OperatorNode *node, PyObject *plan, PyObject *output, Py_ssize_t index)
 {
     TensorImpl *impl = impl_of(output);
@@ -334,7 +339,7 @@ static int attach_output(OperatorNode *node, PyObject *plan, PyObject *output, P
     return 0;
 }
 
-static int attach(OperatorNode *node, PyObject *plan, PyObject *result)
+static int attach_outputs(OperatorNode *node, PyObject *plan, PyObject *result)
 {
     if (!PyTuple_Check(result))
         return attach_output(node, plan, result, 0);
@@ -344,6 +349,7 @@ static int attach(OperatorNode *node, PyObject *plan, PyObject *result)
     return 0;
 }
 
+/* Call the kernels below autograd. */
 static PyObject *call_below_autograd(PyObject *lower, PyObject *const *arguments, size_t flags, PyObject *names)
 {
     ThreadRecord *record = thread_record();
@@ -361,7 +367,7 @@ static int is_plain(PyObject *plan, PyObject **stack)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(formulas); i++) {
         PyObject *positions = field(field(formulas, i), FORMULA_POSITIONS);
         for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(positions); k++) {
-            PyObject *value = stack[number(field(positions, k))];
+            PyObject *value = stack[as_index(field(positions, k))];
             if (PyList_Check(value) || PyTuple_Check(value))
                 return 0;
         }
@@ -397,7 +403,7 @@ PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *argument
         result = Py_NewRef(Py_NotImplemented);
     else if (save_inputs(node, plan, stack) == 0) {
         result = call_below_autograd(lower, arguments, flags, names);
-        if (result && (attach(node, plan, result) < 0 || save_outputs(node, plan, result) < 0))
+        if (result && (attach_outputs(node, plan, result) < 0 || save_outputs(node, plan, result) < 0))
             Py_CLEAR(result);
     }
     Py_DECREF(node);

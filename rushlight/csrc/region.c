@@ -13,7 +13,8 @@ static int active_threads;
 
 PyObject *current_callback(void) { return region ? region->callback : NULL; }
 
-static void use_hook(void)
+/* Install the frame hook if any thread has a region; else remove it. */
+static void update_hook(void)
 {
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), active_threads ? frame_hook : _PyEval_EvalFrameDefault);
 }
@@ -26,7 +27,7 @@ static void free_region(PyObject *capsule)
         region = NULL;
     if (ended->callback) {
         active_threads--;
-        use_hook();
+        update_hook();
         Py_DECREF(ended->callback);
     }
     PyMem_Free(ended);
@@ -56,7 +57,7 @@ PyObject *enter_region(PyObject *callback)
     region->callback = Py_XNewRef(callback);
     if (!callback != !before) {
         active_threads += callback ? 1 : -1;
-        use_hook();
+        update_hook();
     }
     return before;
 }
@@ -67,7 +68,7 @@ void leave_region(PyObject *before)
     region->callback = before;
     if (!callback != !before) {
         active_threads += before ? 1 : -1;
-        use_hook();
+        update_hook();
     }
     if (callback) {
         PyObject *type, *value, *traceback;

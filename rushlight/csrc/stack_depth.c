@@ -9,6 +9,7 @@ enum { RESERVE = 2 << 20, LAST_RESERVE = 128 << 10 };
 
 _Thread_local char *low_stack, *end_of_thread_stack;
 
+/* Return the lowest address of the thread's stack, and its size; NULL if the threads library does not know them. */
 static char *lowest_address(size_t *size)
 {
     void *lowest = NULL;

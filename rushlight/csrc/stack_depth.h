@@ -1,4 +1,4 @@
-/* How much of the current thread's stack is left. */
+/* The rest of the current thread's stack. */
 #ifndef RUSHLIGHT_STACK_DEPTH_H
 #define RUSHLIGHT_STACK_DEPTH_H
 

@@ -182,6 +182,7 @@ static PyObject *impl_new(PyTypeObject *Py_UNUSED(type), PyObject *arguments, Py
     return (PyObject *)made;
 }
 
+/* Clear what was computed from sizes and strides. */
 static void forget_geometry(TensorImpl *self)
 {
     Py_CLEAR(self->array);

@@ -41,20 +41,22 @@ static void seed(Twister *self, uint32_t value)
     self->has_kept = 0;
 }
 
-static uint32_t twisted(uint32_t high, uint32_t low, uint32_t far)
+/* Combine three words of the state by the recurrence of the generator. */
+static uint32_t twist_words(uint32_t high, uint32_t low, uint32_t far)
 {
     uint32_t mixed = (high & 0x80000000U) | (low & 0x7fffffffU);
     return far ^ (mixed >> 1) ^ ((0U - (low & 1U)) & 0x9908b0dfU);
 }
 
+/* Generate the next WORDS words of the state. */
 static void twist(Twister *self)
 {
     uint32_t *key = self->key;
     for (int i = 0; i < WORDS - MIDDLE; i++)
-        key[i] = twisted(key[i], key[i + 1], key[i + MIDDLE]);
+        key[i] = twist_words(key[i], key[i + 1], key[i + MIDDLE]);
     for (int i = WORDS - MIDDLE; i < WORDS - 1; i++)
-        key[i] = twisted(key[i], key[i + 1], key[i + MIDDLE - WORDS]);
-    key[WORDS - 1] = twisted(key[WORDS - 1], key[0], key[MIDDLE - 1]);
+        key[i] = twist_words(key[i], key[i + 1], key[i + MIDDLE - WORDS]);
+    key[WORDS - 1] = twist_words(key[WORDS - 1], key[0], key[MIDDLE - 1]);
     self->position = 0;
 }
 
@@ -203,7 +205,8 @@ static void write_normal(const Fill *fill)
         }
 }
 
-static void store(const Fill *fill, Py_ssize_t place, long long value)
+/* Store an integer as an element of the target's dtype. */
+static void store_integer(const Fill *fill, Py_ssize_t place, long long value)
 {
     switch (fill->dtype) {
     case FLOAT32: ((float *)fill->data)[place] = (float)value; break;
@@ -214,7 +217,7 @@ static void store(const Fill *fill, Py_ssize_t place, long long value)
     }
 }
 
-static int is_stored(DtypeCode dtype)
+static int is_supported_dtype(DtypeCode dtype)
 {
     return dtype == FLOAT32 || dtype == FLOAT64 || dtype == INT32 || dtype == INT64 || dtype == BOOL;
 }
@@ -223,7 +226,7 @@ static void write_integers(const Fill *fill)
 {
     for (Py_ssize_t i = 0; i < fill->count; i++) {
         uint64_t drawn = fill->span >= 1ULL << 28 ? draw64(fill->twister) : draw32(fill->twister);
-        store(fill, i, (long long)((unsigned long long)fill->low + drawn % fill->span));
+        store_integer(fill, i, (long long)((unsigned long long)fill->low + drawn % fill->span));
     }
 }
 
@@ -236,7 +239,7 @@ static void write_words(const Fill *fill)
 static void write_bernoulli(const Fill *fill)
 {
     for (Py_ssize_t i = 0; i < fill->count; i++)
-        store(fill, i, uniform64(fill->twister) < fill->first);
+        store_integer(fill, i, uniform64(fill->twister) < fill->first);
 }
 
 static int is_float(DtypeCode dtype) { return dtype == FLOAT32 || dtype == FLOAT64; }
@@ -292,7 +295,7 @@ static PyObject *twister_bernoulli(Twister *self, PyObject *arguments)
     PyObject *tensor;
     if (!PyArg_ParseTuple(arguments, "Od:bernoulli", &tensor, &fill.first))
         return NULL;
-    return read_target(tensor, &fill) && is_stored(fill.dtype) ? fill_with(write_bernoulli, &fill) : Py_NewRef(Py_False);
+    return read_target(tensor, &fill) && is_supported_dtype(fill.dtype) ? fill_with(write_bernoulli, &fill) : Py_NewRef(Py_False);
 }
 
 static PyObject *twister_integers(Twister *self, PyObject *arguments)
@@ -307,7 +310,7 @@ static PyObject *twister_integers(Twister *self, PyObject *arguments)
         PyErr_Clear(); /* too large: the caller handles it */
         Py_RETURN_FALSE;
     }
-    return read_target(tensor, &fill) && is_stored(fill.dtype) && fill.dtype != BOOL ? fill_with(write_integers, &fill) : Py_NewRef(Py_False);
+    return read_target(tensor, &fill) && is_supported_dtype(fill.dtype) && fill.dtype != BOOL ? fill_with(write_integers, &fill) : Py_NewRef(Py_False);
 }
 
 static PyObject *twister_words(Twister *self, PyObject *tensor)

@@ -267,7 +267,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *arguments, size_t 
     return PyObject_Vectorcall(kernel->general, arguments, flags, names);
 }
 
-/* No tp_clear: a kernel always needs its callable. OperatorBase breaks the cycles. */
+/* There is no tp_clear, because a kernel always needs its callable; OperatorBase breaks reference cycles. */
 static int kernel_traverse(ViewKernel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->general);

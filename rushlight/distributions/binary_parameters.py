@@ -11,7 +11,7 @@ from rushlight.distributions.utils import broadcast_all, lazy_property, logits_t
 
 
 def given_parameter(probs: Any, logits: Any) -> tuple[str, Any]:
-    """The name and value of the given one; ValueError for none or both."""
+    """Return the name and value of the given one; ValueError for none or both."""
     if (probs is None) == (logits is None):
         raise ValueError("Either `probs` or `logits` must be specified, but not both.")
     return ("probs", probs) if logits is None else ("logits", logits)

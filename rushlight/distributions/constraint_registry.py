@@ -46,7 +46,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: constraints.Constraint) -> Transform:
-        """The transform onto `constraint`; NotImplementedError where none is known."""
+        """Return the transform onto `constraint`; NotImplementedError where none is known."""
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"Cannot transform {type(constraint).__name__} constraints")
@@ -57,7 +57,7 @@ biject_to = ConstraintRegistry()
 transform_to = ConstraintRegistry()
 
 
-def _both(*kinds: Any) -> Callable[[Factory], Factory]:
+def _register_in_both(*kinds: Any) -> Callable[[Factory], Factory]:
     def enter(factory: Factory) -> Factory:
         for kind in kinds:
             biject_to.register(kind, factory)
@@ -67,24 +67,24 @@ def _both(*kinds: Any) -> Callable[[Factory], Factory]:
     return enter
 
 
-@_both(constraints.real)
+@_register_in_both(constraints.real)
 def _to_real(constraint: Any) -> Transform:
     return identity_transform
 
 
-@_both(constraints.positive, constraints.nonnegative)
+@_register_in_both(constraints.positive, constraints.nonnegative)
 def _to_positive(constraint: Any) -> Transform:
     if constraint.lower_bound == 0:
         return ExpTransform()
     return ComposeTransform([ExpTransform(), AffineTransform(constraint.lower_bound, 1)])
 
 
-@_both(constraints.less_than)
+@_register_in_both(constraints.less_than)
 def _to_less_than(constraint: Any) -> Transform:
     return ComposeTransform([ExpTransform(), AffineTransform(constraint.upper_bound, -1)])
 
 
-@_both(constraints.interval, constraints.half_open_interval)
+@_register_in_both(constraints.interval, constraints.half_open_interval)
 def _to_interval(constraint: Any) -> Transform:
     low, high = constraint.lower_bound, constraint.upper_bound
     if isinstance(low, Number) and isinstance(high, Number) and low == 0 and high == 1:
@@ -102,22 +102,22 @@ def _transform_to_simplex(constraint: Any) -> Transform:
     return SoftmaxTransform()
 
 
-@_both(constraints.lower_cholesky)
+@_register_in_both(constraints.lower_cholesky)
 def _to_lower_cholesky(constraint: Any) -> Transform:
     return LowerCholeskyTransform()
 
 
-@_both(constraints.positive_definite, constraints.positive_semidefinite)
+@_register_in_both(constraints.positive_definite, constraints.positive_semidefinite)
 def _to_positive_definite(constraint: Any) -> Transform:
     return PositiveDefiniteTransform()
 
 
-@_both(constraints.corr_cholesky)
+@_register_in_both(constraints.corr_cholesky)
 def _to_corr_cholesky(constraint: Any) -> Transform:
     return CorrCholeskyTransform()
 
 
-def _by_parts(registry: ConstraintRegistry) -> None:
+def _register_composites(registry: ConstraintRegistry) -> None:
     @registry.register(constraints.independent)
     def independent(constraint: Any) -> Transform:
         return IndependentTransform(registry(constraint.base_constraint), constraint.reinterpreted_batch_ndims)
@@ -131,5 +131,5 @@ def _by_parts(registry: ConstraintRegistry) -> None:
         return StackTransform([registry(part) for part in constraint.cseq], constraint.dim)
 
 
-_by_parts(biject_to)
-_by_parts(transform_to)
+_register_composites(biject_to)
+_register_composites(transform_to)

@@ -37,14 +37,14 @@ class GeneralizedPareto(Distribution):
         end = aten.where(self.concentration < 0, self.loc - self.scale / self.concentration, math.inf)
         return constraints.interval(self.loc, end)
 
-    def _parts(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The standardised value, a mask of concentrations close to 0, and a concentration that is safe to divide by."""
+    def _standardize(self, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the standardised value, a mask of concentrations close to 0, and a concentration that is safe to divide by."""
         standard = (value - self.loc) / self.scale
         exponential = aten.isclose(self.concentration, aten.zeros_like(self.concentration))
         return standard, exponential, aten.where(exponential, 1.0, self.concentration)
 
     def _log_survival(self, value: Tensor) -> Tensor:
-        standard, exponential, safe = self._parts(value)
+        standard, exponential, safe = self._standardize(value)
         return aten.where(exponential, -standard, -(safe * standard).log1p() / safe)
 
     def rsample(self, sample_shape=()):
@@ -72,7 +72,7 @@ class GeneralizedPareto(Distribution):
         return self.cdf(value).log()
 
     def icdf(self, value):
-        _, exponential, safe = self._parts(value)
+        _, exponential, safe = self._standardize(value)
         log_survival = (-value).log1p()
         standard = aten.where(exponential, -log_survival, (-safe * log_survival).expm1() / safe)
         return self.loc + self.scale * standard

@@ -13,7 +13,7 @@ _formulas: dict[tuple[type, type], Formula] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
-    """A decorator that registers a formula for KL(p || q) of these classes and their subclasses.
+    """Return a decorator that registers a formula for KL(p || q) of these classes and their subclasses.
 
     They need not be subclasses of Distribution: packages have base classes of their own. TypeError for anything but classes.
     """
@@ -29,7 +29,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
 
 
 def _find(type_p: type, type_q: type) -> Formula | None:
-    """The formula of the nearest classes: first by p's order of base classes, then by q's."""
+    """Return the formula of the nearest classes: first by p's order of base classes, then by q's."""
     for kind_p in type_p.__mro__:
         for kind_q in type_q.__mro__:
             if (kind_p, kind_q) in _formulas:

@@ -193,7 +193,7 @@ def _uniform(p, q):
 
 @register_kl(ExponentialFamily, ExponentialFamily)
 def _exponential_family(p, q):
-    """The Bregman divergence of the log normaliser."""
+    """Return the Bregman divergence of the log normaliser."""
     if type(p) is not type(q):
         raise NotImplementedError(
             "The cross KL-divergence between different exponential families cannot be computed using Bregman divergences"
@@ -226,7 +226,7 @@ def _kl_of_transformed(p, q):
 
 
 def _factor(p: Any) -> Tensor:
-    """A matrix F with F F^T the covariance."""
+    """Return a matrix F with F F^T the covariance."""
     if isinstance(p, MultivariateNormal):
         return p._unbroadcasted_scale_tril
     diagonal = p._unbroadcasted_cov_diag.sqrt().diag_embed()
@@ -310,7 +310,7 @@ def _exponential_gamma(p, q):
 @register_kl(Laplace, Normal)
 @register_kl(Uniform, Normal)
 def _to_normal(p, q):
-    """The mean of log q under p, which depends only on p's mean and variance."""
+    """Return the mean of log q under p, which depends only on p's mean and variance."""
     square = (p.variance + (p.mean - q.loc).square()) / (2 * q.variance)
     return _by_entropy(p, -square - q.scale.log() - 0.5 * math.log(2 * math.pi))
 
@@ -323,7 +323,7 @@ def _unit_to_uniform(p, q):
 
 
 def _gumbel_cross(q: Gumbel, mean: Tensor, decay: Tensor) -> Tensor:
-    """The cross entropy, from the means of x and of exp(-x / scale) under p."""
+    """Return the cross entropy, from the means of x and of exp(-x / scale) under p."""
     return -q.scale.log() - (mean - q.loc) / q.scale - (q.loc / q.scale).exp() * decay
 
 
@@ -379,7 +379,7 @@ def _inside(low: Tensor, high: Tensor, p: Uniform, result: Tensor) -> Tensor:
 
 
 def _uniform_log_mean(p: Uniform) -> Tensor:
-    """The mean of log x."""
+    """Return the mean of log x."""
     return (aten.xlogy(p.high, p.high) - aten.xlogy(p.low, p.low)) / (p.high - p.low) - 1
 
 

@@ -103,13 +103,13 @@ class LowRankMultivariateNormal(Distribution):
 
 
 def _capacitance_tril(factor: Tensor, diagonal: Tensor) -> Tensor:
-    """The Cholesky factor of I + W^T diag(1/d) W."""
+    """Return the Cholesky factor of I + W^T diag(1/d) W."""
     scaled = factor.mT / diagonal.unsqueeze(-2)
     return aten.linalg_cholesky(scaled @ factor + aten.eye(factor.shape[-1], dtype=factor.dtype, device=factor.device))
 
 
 def low_rank_mahalanobis(factor: Tensor, diagonal: Tensor, difference: Tensor, capacitance_tril: Tensor) -> Tensor:
-    """The squared Mahalanobis distance of W W^T + diag(d), through the Cholesky factor of I + W^T diag(1/d) W."""
+    """Return the squared Mahalanobis distance of W W^T + diag(d), through the Cholesky factor of I + W^T diag(1/d) W."""
     scaled = factor.mT / diagonal.unsqueeze(-2)
     projected = (scaled @ difference.unsqueeze(-1)).squeeze(-1)
     return (difference.square() / diagonal).sum(-1) - mahalanobis(capacitance_tril, projected)

@@ -51,7 +51,7 @@ class MixtureSameFamily(Distribution):
     component_distribution = property(lambda self: self._component_distribution)
 
     def _weights(self) -> Tensor:
-        """The probabilities, with dimensions added for the components' events."""
+        """Return the probabilities, with dimensions added for the components' events."""
         probs = self._mixture_distribution.probs
         return probs.reshape((*probs.shape, *(1,) * self._event_ndims))
 

@@ -15,12 +15,13 @@ aten = namespaces.namespace("aten")
 
 
 def log_diagonal(matrix: Tensor) -> Tensor:
-    """The sum of the logarithms of the diagonal: half the log determinant for a Cholesky factor."""
+    """Return the sum of the logarithms of the diagonal: half the log determinant for a Cholesky factor."""
     return matrix.diagonal(dim1=-2, dim2=-1).log().sum(-1)
 
 
 def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
-    """The squared Mahalanobis distance |factor^-1 difference|^2 for Cholesky factors (..., D, D) and vectors (..., D)."""
+    """Return the squared Mahalanobis distance |factor^-1 difference|^2 for Cholesky factors (..., D, D) and vectors (...,
+    D)."""
     batch = broadcast_shapes(factor.shape[:-2], difference.shape[:-1])
     size = difference.shape[-1]
     solved = aten.linalg_solve_triangular(
@@ -30,7 +31,7 @@ def mahalanobis(factor: Tensor, difference: Tensor) -> Tensor:
 
 
 def precision_to_scale_tril(precision: Tensor) -> Tensor:
-    """The Cholesky factor of the inverse, without inverting: from the factor of the matrix with reversed axes."""
+    """Return the Cholesky factor of the inverse, without inverting: from the factor of the matrix with reversed axes."""
     factor = aten.linalg_cholesky(aten.flip(precision, (-2, -1)))
     upper = aten.flip(factor, (-2, -1)).mT
     identity = aten.eye(precision.shape[-1], dtype=precision.dtype, device=precision.device)
@@ -120,7 +121,7 @@ class MultivariateNormal(Distribution):
 
 
 def given_matrix(**matrices: Tensor | None) -> tuple[str, Tensor]:
-    """The only matrix that is not None, with its name. ValueError for none, several, or fewer than two dimensions."""
+    """Return the only matrix that is not None, with its name. ValueError for none, several, or fewer than two dimensions."""
     given = [(name, matrix) for name, matrix in matrices.items() if matrix is not None]
     if len(given) != 1:
         raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")

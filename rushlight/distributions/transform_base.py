@@ -105,11 +105,11 @@ class Transform:
         raise NotImplementedError(f"{type(self).__name__} has no log_abs_det_jacobian")
 
     def forward_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """The shape of outputs for inputs of `shape`."""
+        """Return the shape of outputs for inputs of `shape`."""
         return shape
 
     def inverse_shape(self, shape: Sequence[int]) -> Sequence[int]:
-        """The shape of inputs for outputs of `shape`."""
+        """Return the shape of inputs for outputs of `shape`."""
         return shape
 
     def __repr__(self) -> str:
@@ -253,7 +253,7 @@ def _with_event_dim(constraint: constraints.Constraint, dims: int) -> constraint
 
 
 def _compose_dims(parts: list[Transform]) -> tuple[int, int]:
-    """The event dimensions that a composition takes and gives: enough for each part in turn."""
+    """Return the event dimensions that a composition takes and gives: enough for each part in turn."""
     dims = parts[-1].codomain.event_dim
     for part in reversed(parts):
         dims = max(dims + part.domain.event_dim - part.codomain.event_dim, part.domain.event_dim)

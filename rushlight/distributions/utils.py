@@ -25,7 +25,8 @@ euler_constant = 0.57721566490153286060
 
 
 def broadcast_all(*values: Tensor | Number) -> tuple[Tensor, ...]:
-    """The values as tensors of one shape; numbers take dtype and device of the first tensor. ValueError for other types."""
+    """Return the values as tensors of one shape; numbers take dtype and device of the first tensor. ValueError for other
+    types."""
     if not all(isinstance(value, Tensor | Number) for value in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
@@ -36,7 +37,7 @@ def broadcast_all(*values: Tensor | Number) -> tuple[Tensor, ...]:
 
 
 def _standard_normal(shape: tuple[int, ...], dtype: dtype, device: device) -> Tensor:
-    """Standard normal numbers."""
+    """Return standard normal numbers."""
     return aten.normal(aten.zeros(shape, dtype=dtype, device=device), aten.ones(shape, dtype=dtype, device=device))
 
 
@@ -52,7 +53,7 @@ def clamp_probs(probs: Tensor) -> Tensor:
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """The inverse of `logits_to_probs`, finite also for 0 and 1."""
+    """Return the logits of probabilities, finite also for 0 and 1: the inverse of `logits_to_probs`."""
     inside = clamp_probs(probs)
     return inside.log() - (-inside).log1p() if is_binary else inside.log()
 
@@ -74,7 +75,7 @@ class lazy_property:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The elements of the lower triangles (up to diagonal `diag`) of matrices (..., N, N), row by row."""
+    """Return the elements of the lower triangles (up to diagonal `diag`) of matrices (..., N, N), row by row."""
     size = mat.shape[-1]
     if not -size <= diag < size:
         raise ValueError(f"diag ({diag}) provided is outside [{-size}, {size - 1}].")
@@ -83,7 +84,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The lower triangular matrices that `tril_matrix_to_vec` turns into `vec`. ValueError where no size fits."""
+    """Return the lower triangular matrices that `tril_matrix_to_vec` turns into `vec`. ValueError where no size fits."""
     exact = (math.sqrt((1 + 2 * diag) ** 2 + 8 * vec.shape[-1] + 4 * abs(diag) * (diag + 1)) - 1 - 2 * diag) / 2
     size = round(exact)
     if not math.isclose(size, exact, abs_tol=finfo(vec.dtype).eps):

@@ -33,7 +33,7 @@ class Weibull(TransformedDistribution):
         return super().expand(batch_shape, new)
 
     def _moment(self, order: int) -> Tensor:
-        """The mean of the standardised number to the power of `order`."""
+        """Return the mean of the standardised number to the power of `order`."""
         return aten.lgamma(1 + order * self.concentration_reciprocal).exp()
 
     mean = property(lambda self: self.scale * self._moment(1))

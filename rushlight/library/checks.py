@@ -57,7 +57,7 @@ def opcheck(
 
 
 def _copies(values: object) -> object:
-    """Arguments of the same values in memory of their own."""
+    """Return arguments of the same values in memory of their own."""
 
     def copied(value: object) -> object:
         return value.detach().clone().requires_grad_(value.requires_grad) if isinstance(value, Tensor) else value

@@ -17,7 +17,7 @@ class FakeImplCtx:
         self._fakes = fakes
 
     def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> Any:
-        """A size of a result that depends on the values of the arguments, at least `min` and at most `max`.
+        """Return a size of a result that depends on the values of the arguments, at least `min` and at most `max`.
 
         >>> @my_nonzero.register_fake
         ... def _(x):
@@ -39,7 +39,7 @@ class FakeImplCtx:
 
 
 def get_ctx() -> FakeImplCtx:
-    """The context of the rule for shapes that runs; RuntimeError outside of such a rule."""
+    """Return the context of the rule for shapes that runs; RuntimeError outside of such a rule."""
     if state.fakes is None:
         raise RuntimeError("get_ctx() gives what rules registered by register_fake need, and is to be called in one")
     return FakeImplCtx(state.fakes)

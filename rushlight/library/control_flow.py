@@ -40,7 +40,7 @@ class Program:
         _programs[self.number] = self
 
     def run(self, index: int, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The results of a function."""
+        """Return the results of a function."""
         function, places = self.functions[index]
         given = [tensors[place] for place in places]
         if index not in self._built:
@@ -49,12 +49,12 @@ class Program:
         return self._built[index](*given)
 
     def plain(self, index: int, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
-        """The same, by the graph as it is."""
+        """Run the graph without compiling it."""
         function, places = self.functions[index]
         return function(*[tensors[place] for place in places])
 
     def backward(self) -> Program:
-        """The program that takes the same tensors and gradients of the results, and gives gradients of the tensors."""
+        """Return the program that takes the same tensors and gradients of the results, and gives gradients of the tensors."""
         if self._backward is None:
             self._backward = Program([(_Backward(self, index), ()) for index in range(len(self.functions))], None)
         return self._backward
@@ -71,7 +71,7 @@ class _Backward:
         exclude, state.exclude = state.exclude, state.exclude & ~AUTOGRAD_BITS
         try:
             with enable_grad():
-                points = [tensor.detach().requires_grad_() if _is_smooth(tensor) else tensor for tensor in tensors]
+                points = [tensor.detach().requires_grad_() if _is_differentiable(tensor) else tensor for tensor in tensors]
                 results = self.program.plain(self.index, points)
                 pairs = [(one, grad) for one, grad in zip(results, grads, strict=True) if one.requires_grad]
                 wanted = [point for point in points if point.requires_grad]
@@ -83,12 +83,12 @@ class _Backward:
         return [aten("zeros_like")(one) if slope is None else slope for one, slope in zip(tensors, slopes, strict=True)]
 
 
-def _is_smooth(tensor: Tensor) -> bool:
+def _is_differentiable(tensor: Tensor) -> bool:
     return tensor.dtype.is_floating_point or tensor.dtype.is_complex
 
 
-def _fresh(results: Sequence[Tensor], given: Sequence[Tensor]) -> list[Tensor]:
-    """Results in memory of their own."""
+def _ensure_own_memory(results: Sequence[Tensor], given: Sequence[Tensor]) -> list[Tensor]:
+    """Return the results, each in memory of its own."""
     seen, made = {id(tensor._impl.storage) for tensor in given}, []
     for result in results:
         result = result.detach()
@@ -99,19 +99,19 @@ def _fresh(results: Sequence[Tensor], given: Sequence[Tensor]) -> list[Tensor]:
     return made
 
 
-def _like(results: Sequence[Tensor]) -> list[Tensor]:
+def _make_fakes(results: Sequence[Tensor]) -> list[Tensor]:
     return [aten("new_empty")(one, list(one.shape)) for one in results]
 
 
 @custom_op("higher_order::cond", mutates_args=(), schema="(int program, Tensor pred, Tensor[] operands) -> Tensor[]")
 def cond_operator(program: int, pred: Tensor, operands: list[Tensor]) -> list[Tensor]:
     """Run the program's first function where `pred` is true, else its second."""
-    return _fresh(_programs[program].run(0 if pred else 1, operands), operands)
+    return _ensure_own_memory(_programs[program].run(0 if pred else 1, operands), operands)
 
 
 @cond_operator.register_fake
 def _(program: int, pred: Tensor, operands: list[Tensor]) -> list[Tensor]:
-    return _like(_programs[program].plain(0, operands))
+    return _make_fakes(_programs[program].plain(0, operands))
 
 
 @custom_op(
@@ -120,12 +120,12 @@ def _(program: int, pred: Tensor, operands: list[Tensor]) -> list[Tensor]:
 )  # fmt: skip
 def _cond_backward(program: int, pred: Tensor, operands: list[Tensor], grads: list[Tensor]) -> list[Tensor]:
     function, _ = _programs[program].backward().functions[0 if pred else 1]
-    return _fresh(function(operands, grads), [*operands, *grads])
+    return _ensure_own_memory(function(operands, grads), [*operands, *grads])
 
 
 @_cond_backward.register_fake
 def _(program: int, pred: Tensor, operands: list[Tensor], grads: list[Tensor]) -> list[Tensor]:
-    return _like(operands)
+    return _make_fakes(operands)
 
 
 def _keep(ctx, inputs: tuple, output: list[Tensor]) -> None:
@@ -148,12 +148,12 @@ def loop_operator(program: int, carried: list[Tensor], others: list[Tensor]) -> 
     functions, values = _programs[program], list(carried)
     while is_true(functions.run(0, [*values, *others])[0]):
         values = list(functions.run(1, [*values, *others]))
-    return _fresh(values, [*carried, *others])
+    return _ensure_own_memory(values, [*carried, *others])
 
 
 @loop_operator.register_fake
 def _(program: int, carried: list[Tensor], others: list[Tensor]) -> list[Tensor]:
-    return _like(carried)
+    return _make_fakes(carried)
 
 
 class CapturedCondition:
@@ -165,7 +165,7 @@ class CapturedCondition:
         self.program = program
 
     def __call__(self, pred: Tensor, operands: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The results of the branch that `pred` chooses."""
+        """Return the results of the branch that `pred` chooses."""
         return tuple(cond_operator(self.program.number, pred, list(operands)))
 
 

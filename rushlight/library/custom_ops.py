@@ -59,14 +59,14 @@ class CustomOpDef(OperatorHandle):
         def register(function: Callable) -> Callable:
             kinds = ("cpu",) if device_types is None else (device_types,) if isinstance(device_types, str) else device_types
             if "cpu" in kinds:
-                self._opoverload.register(DispatchKey.CPU, Kernel(self._counting(self._check_aliasing(function))))
+                self._opoverload.register(DispatchKey.CPU, Kernel(self._count_writes_of(self._check_aliasing(function))))
             return function
 
         return register if fn is None else register(fn)
 
     def register_fake(self, fn: Callable, /) -> Callable:
         """Let `fn`, called with tensors that have no data, make results of the right shapes, dtypes and strides."""
-        self._opoverload.register(DispatchKey.Meta, Kernel(self._counting(fn)))
+        self._opoverload.register(DispatchKey.Meta, Kernel(self._count_writes_of(fn)))
         return fn
 
     def register_autograd(self, backward: Callable, /, *, setup_context: Callable | None = None) -> None:
@@ -152,8 +152,8 @@ class CustomOpDef(OperatorHandle):
 
         return kernel
 
-    def _counting(self, function: Callable) -> Callable:
-        """The function, with the versions of what it writes to going up: it may write where no operator sees it."""
+    def _count_writes_of(self, function: Callable) -> Callable:
+        """Return the function, with the versions of what it writes to going up: it may write where no operator sees it."""
         written = written_positions(self._opoverload)
         if not written:
             return function
@@ -246,7 +246,7 @@ class _Recorded(Function):
 
 
 def tensors_in(values: Sequence) -> list[Tensor]:
-    """The tensors among arguments or results, and in lists of them, in order."""
+    """Return the tensors among arguments or results, and in lists of them, in order."""
     return [leaf for leaf in tree_flatten(values)[0] if isinstance(leaf, Tensor)]
 
 
@@ -254,7 +254,7 @@ _TENSOR = object()
 
 
 def places_of(value: object) -> object:
-    """An argument or result with `_TENSOR` in place of each tensor: how it is built, without keeping any."""
+    """Return an argument or result with `_TENSOR` in place of each tensor: how it is built, without keeping any."""
     return tree_map(lambda leaf: _TENSOR if isinstance(leaf, Tensor) else leaf, value)
 
 
@@ -268,7 +268,7 @@ def filled(places: object, values: Iterator) -> object:
 
 
 def written_positions(op: OpOverload) -> list[int]:
-    """The positions of the arguments that an operator writes to."""
+    """Return the positions of the arguments that an operator writes to."""
     return [index for index, argument in enumerate(op._schema.arguments) if argument.is_write]
 
 
@@ -293,7 +293,7 @@ def custom_op(
         namespace, short = split_name(name)
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         declared = str(parse_schema(short + text))
-        _take_back(f"{namespace}::{short}")
+        _unregister_previous(f"{namespace}::{short}")
         op = namespaces.add(define(namespace, declared))
         made = CustomOpDef(op, function)
         made._register_defaults()
@@ -304,8 +304,8 @@ def custom_op(
     return register if fn is None else register(fn)
 
 
-def _take_back(name: str) -> None:
-    """Forget the operator that `custom_op` made under this name: a cell of a notebook, say, is run again."""
+def _unregister_previous(name: str) -> None:
+    """Unregister the operator that `custom_op` made under this name, for example when a notebook's cell runs again."""
     earlier = _made.pop(name, None)
     if earlier is not None:
         undefine(earlier._opoverload)

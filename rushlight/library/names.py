@@ -11,7 +11,7 @@ _KEYS = {"cpu": "CPU", "default": "CompositeExplicitAutograd", "meta": "Meta"}
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """The namespace and the rest of "namespace::name"; ValueError where one is missing."""
+    """Return the namespace and the rest of "namespace::name"; ValueError where one is missing."""
     namespace, _, short = name.partition("::")
     if not namespace or not short:
         raise ValueError(f"expected the name of an operator as 'namespace::name', got {name!r}")

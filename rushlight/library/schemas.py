@@ -17,7 +17,8 @@ _NUMBER = frozenset({int, float, bool})
 
 
 def infer_schema(prototype_function: Callable, /, *, mutates_args: str | Iterable[str], op_name: str | None = None) -> str:
-    """The schema that a function's annotations say: "(Tensor x, float by) -> Tensor", after `op_name` where one is given.
+    """Return the schema that a function's annotations say: "(Tensor x, float by) -> Tensor", after `op_name` where one is
+    given.
 
     `mutates_args` names the arguments that the function writes to; "unknown" means all tensors. ValueError for a parameter
     without a type, of a type that no operator takes, or with a default that no schema can say.
@@ -63,7 +64,7 @@ def infer_schema(prototype_function: Callable, /, *, mutates_args: str | Iterabl
 
 
 def _type_text(annotation: object) -> str | None:
-    """A type as schemas write it; None for one that they do not have."""
+    """Return a type as schemas write it; None for one that they do not have."""
     if isinstance(annotation, type) and annotation in _PLAIN:
         return _PLAIN[annotation]
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)

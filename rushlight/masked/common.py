@@ -13,7 +13,7 @@ Dims = int | Sequence[int] | None
 
 
 def full_mask(input: Tensor, mask: Tensor | None) -> Tensor | None:
-    """The mask in the input's shape; IndexError when it has more dimensions, RuntimeError when it does not broadcast."""
+    """Return the mask in the input's shape; IndexError when it has more dimensions, RuntimeError when it does not broadcast."""
     if mask is None:
         return None
     if mask.dim() > input.dim():
@@ -27,7 +27,7 @@ def full_mask(input: Tensor, mask: Tensor | None) -> Tensor | None:
 
 
 def filled(input: Tensor, mask: Tensor | None, value: float | int) -> Tensor:
-    """The input with `value` wherever the mask is False."""
+    """Return the input with `value` wherever the mask is False."""
     chosen = full_mask(input, mask)
     return input if chosen is None else aten.where.self(chosen, input, aten.full.default((), value, dtype=input.dtype))
 
@@ -44,7 +44,7 @@ def listed(dim: Dims) -> list[int] | None:
 
 
 def lowest(kind: dtype, name: str) -> float | int:
-    """The least value of a dtype; NotImplementedError for bool and complex numbers."""
+    """Return the least value of a dtype; NotImplementedError for bool and complex numbers."""
     if kind.is_floating_point:
         return -float("inf")
     if kind is bool_ or kind.is_complex:
@@ -53,5 +53,5 @@ def lowest(kind: dtype, name: str) -> float | int:
 
 
 def highest(kind: dtype, name: str) -> float | int:
-    """The greatest value of a dtype; NotImplementedError for bool and complex numbers."""
+    """Return the greatest value of a dtype; NotImplementedError for bool and complex numbers."""
     return float("inf") if kind.is_floating_point else -1 - lowest(kind, name) if kind.name != "uint8" else 255

@@ -42,7 +42,7 @@ class MaskedTensor(Tensor):
 
     def __new__(cls, data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
         """A copy of data and mask, and a leaf of autograd; TypeError or ValueError where they do not fit."""
-        return _made(data.detach().clone().requires_grad_(requires_grad), mask.detach().clone())
+        return _make_masked(data.detach().clone().requires_grad_(requires_grad), mask.detach().clone())
 
     def __init__(self, data: Tensor, mask: Tensor, requires_grad: bool = False) -> None:
         """Everything is set where it is made."""
@@ -58,15 +58,15 @@ class MaskedTensor(Tensor):
         raise NotImplementedError(f"{func} is not available for masked tensors; use to_tensor(value) or get_data() first")
 
     def get_data(self) -> Tensor:
-        """The data, missing elements included."""
+        """Return the data, missing elements included."""
         return self._data
 
     def get_mask(self) -> Tensor:
-        """The mask: False for missing elements."""
+        """Return the mask: False for missing elements."""
         return self._mask
 
     def to_tensor(self, value: float) -> Tensor:
-        """A plain tensor with `value` for missing elements."""
+        """Return a plain tensor with `value` for missing elements."""
         return self._data.masked_fill(~self._mask, value)
 
     @property
@@ -92,7 +92,7 @@ class MaskedTensor(Tensor):
     @property
     def grad(self) -> MaskedTensor | None:
         """The gradient, with the same mask; None where there is none."""
-        return None if self._data.grad is None else _made(self._data.grad, self._mask)
+        return None if self._data.grad is None else _make_masked(self._data.grad, self._mask)
 
     def backward(self, gradient: Tensor | None = None, **options: Any) -> None:
         """Backward from the data."""
@@ -101,8 +101,8 @@ class MaskedTensor(Tensor):
     def __repr__(self, *, tensor_contents: object = None) -> str:
         data, mask = self._data.tolist(), self._mask.tolist()
         if not self.dim():
-            return f"MaskedTensor({_number(data) if mask else '--'}, {mask})"
-        return f"MaskedTensor(\n{_text(data, mask, self.dim(), 2)}\n)"
+            return f"MaskedTensor({_format_number(data) if mask else '--'}, {mask})"
+        return f"MaskedTensor(\n{_format_rows(data, mask, self.dim(), 2)}\n)"
 
     def __deepcopy__(self, memo: dict) -> MaskedTensor:
         return MaskedTensor(self._data, self._mask, self.requires_grad)
@@ -113,32 +113,32 @@ class MaskedTensor(Tensor):
     __hash__ = Tensor.__hash__
 
 
-def _convert(name: str) -> Callable:
+def _define_conversion(name: str) -> Callable:
     def convert(self: MaskedTensor, *args: Any, **kwargs: Any) -> MaskedTensor:
-        return _made(getattr(self._data, name)(*args, **kwargs), self._mask)
+        return _make_masked(getattr(self._data, name)(*args, **kwargs), self._mask)
 
     convert.__name__, convert.__doc__ = name, f"The same mask over what `{name}` makes of the data."
     return convert
 
 
 for _name in ("half", "bfloat16", "float", "double", "int", "long", "bool"):
-    setattr(MaskedTensor, _name, _convert(_name))
+    setattr(MaskedTensor, _name, _define_conversion(_name))
 
 
-def _number(value: Any) -> str:
+def _format_number(value: Any) -> str:
     return f"{value:8.4f}" if isinstance(value, float) else str(value)
 
 
-def _text(data: list, mask: list, rank: int, indent: int) -> str:
+def _format_rows(data: list, mask: list, rank: int, indent: int) -> str:
     margin = " " * indent
     if rank == 1:
-        shown = (_number(value) if kept else "      --" for value, kept in zip(data, mask, strict=True))
+        shown = (_format_number(value) if kept else "      --" for value, kept in zip(data, mask, strict=True))
         return f"{margin}[{', '.join(shown)}]"
-    rows = (_text(row, kept, rank - 1, indent + 2) for row, kept in zip(data, mask, strict=True))
+    rows = (_format_rows(row, kept, rank - 1, indent + 2) for row, kept in zip(data, mask, strict=True))
     return f"{margin}[\n" + ",\n".join(rows) + f"\n{margin}]"
 
 
-def _made(data: Tensor, mask: Tensor) -> MaskedTensor:
+def _make_masked(data: Tensor, mask: Tensor) -> MaskedTensor:
     if mask.dtype is not bool_:
         raise TypeError("mask must have dtype bool.")
     if data.dim() != mask.dim():
@@ -151,15 +151,16 @@ def _made(data: Tensor, mask: Tensor) -> MaskedTensor:
 
 
 def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> MaskedTensor:
-    """A masked tensor of copies of data and mask, and a leaf of autograd."""
+    """Return a masked tensor of copies of data and mask, and a leaf of autograd."""
     return MaskedTensor(data, mask, requires_grad)
 
 
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
-    """A masked tensor of this data, to which gradients flow where the mask is True: elsewhere they are 0, and not NaN."""
+    """Return a masked tensor of this data, to which gradients flow where the mask is True: elsewhere they are 0, and not
+    NaN."""
     if data.requires_grad:
         data = aten.where(mask, data, data.detach())
-    return _made(data, mask)
+    return _make_masked(data, mask)
 
 
 def is_masked_tensor(obj: Any, /) -> bool:
@@ -176,20 +177,20 @@ def _call(function: Callable, args: tuple, kwargs: dict) -> Any:
     if name == "where":
         condition, first, second = args
         data, masks = (_data_of(first), _data_of(second)), (_mask_of(first), _mask_of(second))
-        return _made(function(condition, *data), function(condition, *masks))
+        return _make_masked(function(condition, *data), function(condition, *masks))
     if name in _JOINING:
         tensors, rest = args[0], args[1:]
         joined = (function([part(each) for each in tensors], *rest, **kwargs) for part in (_data_of, _mask_of))
-        return _made(*joined)
+        return _make_masked(*joined)
     if name in _REARRANGING:
-        return _both(function(args[0]._data, *args[1:], **kwargs), function(args[0]._mask, *args[1:], **kwargs))
+        return _make_results(function(args[0]._data, *args[1:], **kwargs), function(args[0]._mask, *args[1:], **kwargs))
     if name in _ELEMENTWISE:
         return _elementwise(function, args, kwargs)
     if name in _REDUCTIONS:
         return _reduce(name, args, kwargs)
     if name in _NORMALISATIONS:
         first = args[0]
-        return _made(getattr(normalisations, name)(first._data, *args[1:], mask=first._mask, **kwargs), first._mask)
+        return _make_masked(getattr(normalisations, name)(first._data, *args[1:], mask=first._mask, **kwargs), first._mask)
     raise NotImplementedError(f"{name}() is not available for masked tensors; use to_tensor(value) or get_data() first")
 
 
@@ -197,10 +198,10 @@ def _mask_of(value: Any) -> Tensor:
     return value._mask if isinstance(value, MaskedTensor) else aten.ones_like(value, dtype=bool_)
 
 
-def _both(data: Any, mask: Any) -> Any:
+def _make_results(data: Any, mask: Any) -> Any:
     if isinstance(data, tuple | list):
-        return tuple(_made(*pair) for pair in zip(data, mask, strict=True))
-    return _made(data, mask)
+        return tuple(_make_masked(*pair) for pair in zip(data, mask, strict=True))
+    return _make_masked(data, mask)
 
 
 def _elementwise(function: Callable, args: tuple, kwargs: dict) -> MaskedTensor:
@@ -208,7 +209,7 @@ def _elementwise(function: Callable, args: tuple, kwargs: dict) -> MaskedTensor:
     if any(other.shape != masks[0].shape or not bool((other == masks[0]).all()) for other in masks[1:]):
         raise ValueError("Input masks must match")
     result = function(*map(_data_of, args), **{key: _data_of(value) for key, value in kwargs.items()})
-    return _made(result, masks[0].expand(result.shape))
+    return _make_masked(result, masks[0].expand(result.shape))
 
 
 def _reduce(name: str, args: tuple, kwargs: dict) -> MaskedTensor:
@@ -218,9 +219,9 @@ def _reduce(name: str, args: tuple, kwargs: dict) -> MaskedTensor:
     where = {key: value for key, value in kwargs.items() if key in ("dim", "keepdim")}
     dim = where.get("dim", args[1] if len(args) > 1 and name not in ("norm",) else None)
     if dim is None or result.dim() == 0:
-        return _made(result, first._mask.any().expand(result.shape))
+        return _make_masked(result, first._mask.any().expand(result.shape))
     dims = dim if isinstance(dim, tuple | list) else (dim,)
     mask = first._mask
     for each in sorted((axis % mask.dim() for axis in dims), reverse=True):
         mask = mask.any(each, keepdim=result.dim() == first.dim())
-    return _made(result, mask)
+    return _make_masked(result, mask)

@@ -9,13 +9,13 @@ from rushlight.masked.reductions import norm
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: element_type | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running sum along `dim`, to which elements that are left out add nothing; in the input's dtype by default."""
+    """Return the running sum along `dim`, to which elements that are left out add nothing; in the input's dtype by default."""
     kind = dtype or input.dtype
     return aten.cumsum.default(filled(input.to(kind), mask, 0), dim, dtype=kind)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: element_type | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running product along `dim`; in the input's dtype by default."""
+    """Return the running product along `dim`; in the input's dtype by default."""
     kind = dtype or input.dtype
     return aten.cumprod.default(filled(input.to(kind), mask, 1), dim, dtype=kind)
 
@@ -26,7 +26,7 @@ def softmax(input: Tensor, dim: int, *, dtype: element_type | None = None, mask:
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: element_type | None = None, mask: Tensor | None = None) -> Tensor:
-    """The logarithm of `softmax`."""
+    """Return the logarithm of `softmax`."""
     return aten.log_softmax.int(filled(input.to(dtype or input.dtype), mask, -float("inf")), dim)
 
 
@@ -44,7 +44,7 @@ def normalize(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The input divided by its norm of order `ord` along `dim`, or by `eps` where that is greater; 0 where left out."""
+    """Return the input divided by its norm of order `ord` along `dim`, or by `eps` where that is greater; 0 where left out."""
     value = input.to(dtype or input.dtype)
     length = norm(value, ord, dim, keepdim=True, mask=mask)
     return filled(value, mask, 0) / aten.clamp.default(length, eps)

@@ -32,7 +32,7 @@ def sum(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The sum over `dim`; 0 where nothing is chosen. Integers are summed in int64 unless `dtype` is given."""
+    """Return the sum over `dim`; 0 where nothing is chosen. Integers are summed in int64 unless `dtype` is given."""
     kind = _sum_type(input, dtype)
     return aten.sum.dim_IntList(filled(input.to(kind), mask, 0), listed(dim), keepdim, dtype=kind)
 
@@ -45,7 +45,7 @@ def prod(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The product over `dim`; 1 where nothing is chosen."""
+    """Return the product over `dim`; 1 where nothing is chosen."""
     result = filled(input.to(_sum_type(input, dtype)), mask, 1)
     for axis in _descending(result, dim):
         result = aten.prod.dim_int(result, axis, keepdim)
@@ -53,7 +53,7 @@ def prod(
 
 
 def _descending(input: Tensor, dim: Dims) -> list[int]:
-    """The dimensions, wrapped, from the last to the first; all for None and ()."""
+    """Return the dimensions, wrapped, from the last to the first; all for None and ()."""
     dims = listed(dim) or range(input.dim())
     return sorted((axis % max(input.dim(), 1) for axis in dims), reverse=True)
 
@@ -66,7 +66,7 @@ def amax(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The maximum over `dim`; -inf (the least integer) where nothing is chosen."""
+    """Return the maximum over `dim`; -inf (the least integer) where nothing is chosen."""
     value = input.to(dtype or input.dtype)
     return aten.amax.default(filled(value, mask, lowest(value.dtype, "amax")), listed(dim) or (), keepdim)
 
@@ -79,7 +79,7 @@ def amin(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The minimum over `dim`; inf (the greatest integer) where nothing is chosen."""
+    """Return the minimum over `dim`; inf (the greatest integer) where nothing is chosen."""
     value = input.to(dtype or input.dtype)
     return aten.amin.default(filled(value, mask, highest(value.dtype, "amin")), listed(dim) or (), keepdim)
 
@@ -121,7 +121,7 @@ def mean(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The mean over `dim`; NaN where nothing is chosen. ValueError for integers without a floating `dtype`."""
+    """Return the mean over `dim`; NaN where nothing is chosen. ValueError for integers without a floating `dtype`."""
     kind = _mean_type(input, dtype, "mean")
     total = sum(input, dim, keepdim=keepdim, dtype=kind, mask=mask)
     return total / counts(input, mask, dim, keepdim)
@@ -135,7 +135,7 @@ def median(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The lower median along `dim`; NaN where nothing is chosen, for integers a ValueError."""
+    """Return the lower median along `dim`; NaN where nothing is chosen, for integers a ValueError."""
     kind = dtype or input.dtype
     value = input.to(kind)
     if mask is None:
@@ -156,7 +156,7 @@ def norm(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The vector norm of order `ord` over `dim`."""
+    """Return the vector norm of order `ord` over `dim`."""
     order = 2.0 if ord is None else ord
     value = input.to(_mean_type(input, dtype, "norm"))
     return aten.linalg_vector_norm(filled(value, mask, float("inf") if order < 0 else 0), order, listed(dim), keepdim)
@@ -186,7 +186,7 @@ def var(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance over `dim`: squared deviations over the number of elements less `correction` (1 by default)."""
+    """Return the variance over `dim`: squared deviations over the number of elements less `correction` (1 by default)."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
@@ -200,7 +200,7 @@ def std(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The square root of `var`."""
+    """Return the square root of `var`."""
     return aten.sqrt.default(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))
 
 

@@ -28,12 +28,12 @@ _strategy = ["file_descriptor"]
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names that `set_sharing_strategy` accepts."""
+    """Return the names that `set_sharing_strategy` accepts."""
     return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """The name set last."""
+    """Return the name set last."""
     return _strategy[0]
 
 

@@ -32,7 +32,7 @@ class ProcessContext:
         self.processes, self._connections = processes, connections
 
     def pids(self) -> list[int]:
-        """The numbers of the processes."""
+        """Return the numbers of the processes."""
         return [int(process.pid) for process in self.processes]
 
     def join(self, timeout: float | None = None) -> bool:

@@ -18,26 +18,27 @@ def nested_tensor(
     tensor_list: Sequence, *, dtype: dtype | None = None, layout: layout | None = None, device: object = None,
     requires_grad: bool = False, pin_memory: bool = False,
 ) -> NestedTensor:  # fmt: skip
-    """A nested tensor of copies of tensors, or of lists of numbers, all of as many dimensions; it is a leaf of autograd."""
+    """Return a nested tensor of copies of tensors, or of lists of numbers, all of as many dimensions; it is a leaf of
+    autograd."""
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
-    pieces = _pieces(tensor_list, dtype, device)
+    pieces = _read_pieces(tensor_list, dtype, device)
     copies = _copy_to_one_memory([piece.detach() for piece in pieces])
-    return _made(copies, layout).requires_grad_(requires_grad)
+    return _make_nested(copies, layout).requires_grad_(requires_grad)
 
 
 def as_nested_tensor(
     ts: Sequence[Tensor] | Tensor, dtype: dtype | None = None, device: object = None, layout: layout | None = None
 ) -> NestedTensor:
-    """A nested tensor of these tensors, to which gradients flow; of a tensor's slices along dimension 0."""
+    """Return a nested tensor of these tensors, to which gradients flow; of a tensor's slices along dimension 0."""
     if isinstance(ts, NestedTensor):
         return ts
     if isinstance(ts, Tensor):
         ts = list(ts.unbind(0))
-    return _made([aten.clone(piece) for piece in _pieces(ts, dtype, device)], layout)
+    return _make_nested([aten.clone(piece) for piece in _read_pieces(ts, dtype, device)], layout)
 
 
-def _pieces(given: object, kind: dtype | None, device: object) -> list[Tensor]:
+def _read_pieces(given: object, kind: dtype | None, device: object) -> list[Tensor]:
     if not isinstance(given, list | tuple):
         raise TypeError("Only lists (List[Tensor] and List[List...[Scalar]]) are accepted in nested_tensor")
     pieces = [each if isinstance(each, Tensor) else tensor(each, dtype=kind) for each in given]
@@ -60,7 +61,7 @@ def _copy_to_one_memory(pieces: list[Tensor]) -> list[Tensor]:
     return [part.view(piece.shape).detach() for part, piece in zip(split, pieces, strict=True)]
 
 
-def _made(pieces: list[Tensor], kind: layout | None) -> NestedTensor:
+def _make_nested(pieces: list[Tensor], kind: layout | None) -> NestedTensor:
     if kind not in (None, strided, jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested tensors: {kind}")
     if kind is not jagged:
@@ -84,7 +85,7 @@ def nested_tensor_from_jagged(
     values: Tensor, offsets: Tensor | None = None, lengths: Tensor | None = None, jagged_dim: int | None = None,
     min_seqlen: int | None = None, max_seqlen: int | None = None,
 ) -> NestedTensor:  # fmt: skip
-    """A nested tensor whose pieces are parts of `values` from each of the `offsets` on, along `jagged_dim` - 1.
+    """Return a nested tensor whose pieces are parts of `values` from each of the `offsets` on, along `jagged_dim` - 1.
 
     With `lengths`, each piece is as long, and without `offsets` they follow one another. `min_seqlen` and `max_seqlen`, by
     which PyTorch need not look for the extremes of the lengths, are not needed.
@@ -107,7 +108,7 @@ def nested_tensor_from_jagged(
 def to_padded_tensor(
     input: NestedTensor, padding: float, output_size: Sequence[int] | None = None, out: None = None
 ) -> Tensor:
-    """A plain tensor of all pieces, each filled up with `padding` at its ends; as large as the largest unless told.
+    """Return a plain tensor of all pieces, each filled up with `padding` at its ends; as large as the largest unless told.
 
     RuntimeError where `out` is given.
     """
@@ -117,7 +118,7 @@ def to_padded_tensor(
 
 
 def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
-    """The elements of each slice of `tensor` where `mask` is True, as a jagged nested tensor."""
+    """Return the elements of each slice of `tensor` where `mask` is True, as a jagged nested tensor."""
     if tensor.layout is not strided or mask.layout is not strided:
         raise RuntimeError(f"torch.nested.masked_select requires strided tensors, got {tensor.layout} and {mask.layout}")
     whole = mask.expand(tensor.shape)

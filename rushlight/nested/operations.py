@@ -5,7 +5,7 @@ Functions that no table here names raise NotImplementedError: their meaning for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from rushlight.core.layout import jagged
@@ -54,7 +54,7 @@ def call(function: Callable, args: tuple, kwargs: dict) -> Any:
     if name in _PIECEWISE:
         return piecewise(function, args, kwargs)
     if name in _ALONG:
-        return _along(function, args, kwargs, _ALONG[name])
+        return _run_along_dimension(function, args, kwargs, _ALONG[name])
     if name in _REDUCTIONS:
         return _reduce_pieces(function, args, kwargs)
     raise NotImplementedError(f"{name}() is not available for nested tensors; use unbind() or to_padded_tensor() first")
@@ -64,11 +64,7 @@ def _is_in_place(name: str) -> bool:
     return (name.endswith("_") and not name.startswith("__")) or name in ("__iadd__", "__isub__", "__imul__", "__itruediv__")
 
 
-def _first(values: Sequence[Any]) -> Any:
-    return next(value for value in values if is_nested(value))
-
-
-def _count(args: tuple, kwargs: dict) -> tuple[Any, int]:
+def _count_pieces(args: tuple, kwargs: dict) -> tuple[Any, int]:
     found = [value for value in (*args, *kwargs.values()) if is_nested(value)]
     lengths = {len(value._pieces) for value in found}
     if len(lengths) != 1:
@@ -77,8 +73,8 @@ def _count(args: tuple, kwargs: dict) -> tuple[Any, int]:
 
 
 def piecewise(function: Callable, args: tuple, kwargs: dict, ragged: int | None = None) -> Any:
-    """The results for each piece, as a nested tensor; tuples of them where they are tuples."""
-    first, count = _count(args, kwargs)
+    """Return the results for each piece, as a nested tensor; tuples of them where they are tuples."""
+    first, count = _count_pieces(args, kwargs)
     return _nest_results(first, [_on_piece(function, args, kwargs, index) for index in range(count)], ragged)
 
 
@@ -92,17 +88,17 @@ def _on_piece(function: Callable, args: tuple, kwargs: dict, index: int) -> Any:
 def _nest_results(first: Any, results: list, ragged: int | None = None) -> Any:
     if results and isinstance(results[0], tuple | list):
         return tuple(_nest_results(first, list(each), ragged) for each in zip(*results, strict=True))
-    return first._like(results, ragged)
+    return first._with_pieces(results, ragged)
 
 
 def pointwise(function: Callable, args: tuple, kwargs: dict) -> Any:
     """Element by element: plain tensors broadcast to each piece, with a dimension of length 1 where pieces differ."""
-    first, count = _count(args, kwargs)
+    first, count = _count_pieces(args, kwargs)
     _check_pieces([value for value in (*args, *kwargs.values()) if is_nested(value)])
     results = []
     for index in range(count):
-        chosen = [_matching(value, first, index) for value in args]
-        named = {name: _matching(value, first, index) for name, value in kwargs.items()}
+        chosen = [_piece_of_operand(value, first, index) for value in args]
+        named = {name: _piece_of_operand(value, first, index) for name, value in kwargs.items()}
         results.append(function(*chosen, **named))
     return _nest_results(first, results)
 
@@ -117,7 +113,7 @@ def _check_pieces(tensors: list) -> None:
                 )
 
 
-def _matching(value: Any, first: Any, index: int) -> Any:
+def _piece_of_operand(value: Any, first: Any, index: int) -> Any:
     if not isinstance(value, Tensor) or is_nested(value) or value.numel() == 1:
         return value._pieces[index] if is_nested(value) else value.reshape(()) if isinstance(value, Tensor) else value
     rank = first.dim()
@@ -147,7 +143,7 @@ def _piece_dimension(rank: int, dim: Any) -> Any:
 _DIMENSIONS = ("dim", "dim0", "dim1", "start_dim", "end_dim", "axis")
 
 
-def _along(function: Callable, args: tuple, kwargs: dict, count: int | None) -> Any:
+def _run_along_dimension(function: Callable, args: tuple, kwargs: dict, count: int | None) -> Any:
     rank, name = args[0].dim(), function.__name__
     given = list(args)
     places = range(1, 1 + count) if count is not None else range(2, 3)
@@ -214,7 +210,7 @@ def _product(function: Callable, args: tuple, kwargs: dict) -> Any:
         return piecewise(function, args, kwargs)
     last = first.dim() - 1
     if first._ragged == last:
-        count = _count(args, kwargs)[1]
+        count = _count_pieces(args, kwargs)[1]
         return aten.stack([_on_piece(function, args, kwargs, index) for index in range(count)], 0)
     if second._ragged == second.dim() - 1:
         raise RuntimeError(f"matmul(): not supported between inputs of shapes {first.shape} and {second.shape}")
@@ -227,21 +223,21 @@ def _matmul(function: Callable, args: tuple, kwargs: dict) -> Any:
     plain = args[1] if is_nested(args[0]) else args[0]
     if plain.dim() <= 2:
         return piecewise(function, args, kwargs)
-    first, count = _count(args, kwargs)
+    first, count = _count_pieces(args, kwargs)
     if plain.shape[0] != count:
         raise RuntimeError(f"matmul: the plain tensor has {plain.shape[0]} matrices for {count} pieces")
     pairs = [[each._pieces[i] if is_nested(each) else each[i] for each in args] for i in range(count)]
     return _nest_results(first, [function(*pair, **kwargs) for pair in pairs])
 
 
-def _sizes(args: tuple) -> list:
+def _sizes_from(args: tuple) -> list:
     return list(args[1]) if len(args) == 2 and isinstance(args[1], tuple | list) else list(args[1:])
 
 
 def _view(function: Callable, args: tuple, kwargs: dict) -> Any:
     """New sizes of the pieces: -1 keeps the ragged length where there are two of them, and so does that length itself."""
     first = args[0]
-    sizes = _sizes(args) or list(kwargs.get("shape", kwargs.get("size", ())))
+    sizes = _sizes_from(args) or list(kwargs.get("shape", kwargs.get("size", ())))
     if len(sizes) < 2 or sizes[0] not in (len(first._pieces), -1):
         raise RuntimeError(f"{function.__name__}: the first size of a nested tensor of {len(first._pieces)} pieces must stay")
     rest = sizes[1:]
@@ -260,7 +256,7 @@ def _view(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 def _permute(function: Callable, args: tuple, kwargs: dict) -> Any:
     first = args[0]
-    order = _sizes(args) or list(kwargs["dims"])
+    order = _sizes_from(args) or list(kwargs["dims"])
     order = [dim % first.dim() for dim in order]
     if not order or order[0] != 0:
         raise RuntimeError("permute(): the first dimension of a nested tensor must stay where it is")
@@ -281,7 +277,7 @@ def _cat(function: Callable, args: tuple, kwargs: dict) -> Any:
         raise RuntimeError("cat(): nested tensors can be joined with nested ones only")
     first = tensors[0]
     if dim % first.dim() == 0:
-        return first._of([piece for each in tensors for piece in each._pieces])
+        return first._with_new_ragged_length([piece for each in tensors for piece in each._pieces])
     place = _piece_dimension(first.dim(), dim)
     pieces = zip(*(each._pieces for each in tensors), strict=True)
     return _nest_results(first, [function(list(each), place) for each in pieces])
@@ -300,7 +296,7 @@ def _getitem(function: Callable, args: tuple, kwargs: dict) -> Any:
         return piecewise(function, (first, items), {})
     if items and isinstance(items[0], slice):
         chosen = [piece[items[1:]] if items[1:] else piece for piece in first._pieces[items[0]]]
-        return first._like(chosen) if items[0] == slice(None) else first._of(chosen)
+        return first._with_pieces(chosen) if items[0] == slice(None) else first._with_new_ragged_length(chosen)
     raise NotImplementedError("nested tensors are indexed by a number, or by a slice of the pieces and then items for each")
 
 
@@ -312,20 +308,22 @@ def _attention(function: Callable, args: tuple, kwargs: dict) -> Any:
 
 def _select(function: Callable, args: tuple, kwargs: dict) -> Any:
     dim, index = (*args[1:], *kwargs.values())
-    return _getitem(function, (args[0], index), {}) if dim % args[0].dim() == 0 else _along(function, args, kwargs, 1)
+    if dim % args[0].dim() == 0:
+        return _getitem(function, (args[0], index), {})
+    return _run_along_dimension(function, args, kwargs, 1)
 
 
 def _pad_to_tensor(function: Callable, args: tuple, kwargs: dict) -> Any:
     return args[0].to_padded_tensor(*args[1:], **kwargs)
 
 
-def _unbound(function: Callable, args: tuple, kwargs: dict) -> Any:
+def _unbind(function: Callable, args: tuple, kwargs: dict) -> Any:
     return args[0].unbind(*args[1:], **kwargs)
 
 
 _HANDLERS: dict[str, Callable] = {
     "matmul": _matmul, "__matmul__": _matmul, "bmm": _bmm, "view": _view, "reshape": _view, "permute": _permute,
-    "cat": _cat, "concat": _cat, "getitem": _getitem, "__getitem__": _getitem, "unbind": _unbound,
+    "cat": _cat, "concat": _cat, "getitem": _getitem, "__getitem__": _getitem, "unbind": _unbind,
     "select": _select, "unsqueeze": _unsqueeze, "to_padded_tensor": _pad_to_tensor,
     "multi_head_attention_forward": _attention,
 }  # fmt: skip

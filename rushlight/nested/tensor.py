@@ -81,7 +81,7 @@ class NestedTensor(Tensor):
         return Size(self.size(dim) for dim in range(self.dim()))
 
     def size(self, dim: int | None = None) -> Any:
-        """The length of a dimension; RuntimeError where the pieces of a strided nested tensor differ in it."""
+        """Return the length of a dimension; RuntimeError where the pieces of a strided nested tensor differ in it."""
         if dim is None:
             return self.shape
         place = _dimension(self, dim)
@@ -95,7 +95,7 @@ class NestedTensor(Tensor):
         return lengths.pop()
 
     def dim(self) -> int:
-        """The number of dimensions: one more than a piece has."""
+        """Return the number of dimensions: one more than a piece has."""
         return (self._pieces[0].dim() if self._pieces else 0) + 1
 
     ndimension = dim
@@ -106,7 +106,7 @@ class NestedTensor(Tensor):
         return self.dim()
 
     def numel(self) -> int:
-        """The number of elements of all pieces."""
+        """Return the number of elements of all pieces."""
         return sum(piece.numel() for piece in self._pieces)
 
     nelement = numel
@@ -120,11 +120,11 @@ class NestedTensor(Tensor):
         return all(piece.is_contiguous() for piece in self._pieces)
 
     def _nested_tensor_size(self) -> Tensor:
-        """The sizes of the pieces, (pieces, dimensions)."""
+        """Return the sizes of the pieces, (pieces, dimensions)."""
         return aten.stack([_lengths(piece.shape) for piece in self._pieces], 0) if self._pieces else _lengths(())
 
     def tolist(self) -> list:
-        """The elements of each piece, as lists."""
+        """Return the elements of each piece, as lists."""
         return [piece.tolist() for piece in self._pieces]
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -139,7 +139,7 @@ class NestedTensor(Tensor):
     # Its pieces
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
-        """The pieces, which share memory."""
+        """Return the pieces, which share memory."""
         if dim != 0:
             raise RuntimeError(f"unbind(): nested tensors have pieces along dimension 0 only, got {dim}")
         return tuple(aten.alias(piece) for piece in self._pieces)
@@ -151,7 +151,7 @@ class NestedTensor(Tensor):
         return len(self._pieces)
 
     def values(self) -> Tensor:
-        """The elements of all pieces: one after the other, and for the layout jagged along the ragged dimension."""
+        """Return the elements of all pieces: one after the other, and for the layout jagged along the ragged dimension."""
         if self._packed is not None:
             return self._packed
         if self._layout is jagged:
@@ -171,20 +171,21 @@ class NestedTensor(Tensor):
         return _lengths([piece.shape[self._ragged - 1] for piece in self._pieces])
 
     def to_padded_tensor(self, padding: float, output_size: Sequence[int] | None = None) -> Tensor:
-        """A plain tensor of all pieces, each filled up with `padding` at its ends; as large as the largest unless told."""
+        """Return a plain tensor of all pieces, each filled up with `padding` at its ends; as large as the largest unless
+        told."""
         return padded(self, padding, output_size)
 
-    def _like(self, pieces: list[Tensor], ragged: int | None = None) -> NestedTensor:
-        """A nested tensor of other pieces, of the same layout and with the same ragged length."""
+    def _with_pieces(self, pieces: list[Tensor], ragged: int | None = None) -> NestedTensor:
+        """Return a nested tensor of other pieces with the same layout and ragged lengths."""
         return nested(pieces, self._layout, self._ragged if ragged is None else ragged, self._length)
 
-    def _of(self, pieces: list[Tensor]) -> NestedTensor:
-        """A nested tensor of the same layout of another number of pieces."""
+    def _with_new_ragged_length(self, pieces: list[Tensor]) -> NestedTensor:
+        """Return a nested tensor of the same layout with pieces of other ragged lengths."""
         return nested(pieces, self._layout, self._ragged)
 
-    def _in_dtype(self, kind: dtype) -> NestedTensor:
-        """A copy whose pieces are of another dtype, itself where they are of it."""
-        return self if self.dtype is kind else self._like([piece.to(kind) for piece in self._pieces])
+    def _to_dtype(self, kind: dtype) -> NestedTensor:
+        """Return a copy with pieces of another dtype, or the tensor itself if it has that dtype."""
+        return self if self.dtype is kind else self._with_pieces([piece.to(kind) for piece in self._pieces])
 
     # Autograd
 
@@ -219,7 +220,7 @@ class NestedTensor(Tensor):
         if all(piece.grad is None for piece in self._pieces):
             return None
         found = [aten.zeros_like(piece) if piece.grad is None else piece.grad for piece in self._pieces]
-        return self._like(found)
+        return self._with_pieces(found)
 
     @grad.setter
     def grad(self, value: NestedTensor | None) -> None:
@@ -255,16 +256,16 @@ class NestedTensor(Tensor):
         return nested, (list(self._pieces), self._layout, self._ragged)
 
     def __deepcopy__(self, memo: dict) -> NestedTensor:
-        made = self._like([piece.__deepcopy__(memo) for piece in self._pieces])
+        made = self._with_pieces([piece.__deepcopy__(memo) for piece in self._pieces])
         memo[id(self)] = made
         return made
 
     __hash__ = Tensor.__hash__
 
 
-def _conversion(name: str, kind: dtype) -> Callable:
+def _define_conversion(name: str, kind: dtype) -> Callable:
     def convert(self: NestedTensor) -> NestedTensor:
-        return self._in_dtype(kind)
+        return self._to_dtype(kind)
 
     convert.__name__, convert.__doc__ = name, f"The same with pieces of {kind}."
     return convert
@@ -273,7 +274,7 @@ def _conversion(name: str, kind: dtype) -> Callable:
 for _name, _kind in {
     "half": float16, "bfloat16": bfloat16, "float": float32, "double": float64, "int": int32, "long": int64, "bool": bool_,
 }.items():  # fmt: skip
-    setattr(NestedTensor, _name, _conversion(_name, _kind))
+    setattr(NestedTensor, _name, _define_conversion(_name, _kind))
 
 
 def _lengths(sizes: Sequence[int]) -> Tensor:
@@ -291,7 +292,7 @@ def nested(
     pieces: list[Tensor], kind: layout = strided, ragged: int = 1, length: RaggedLength | None = None,
     packed: Tensor | None = None,
 ) -> NestedTensor:  # fmt: skip
-    """A nested tensor of these pieces, which it shares; `ragged` is the dimension of the layout jagged that differs."""
+    """Return a nested tensor of these pieces, which it shares; `ragged` is the dimension of the layout jagged that differs."""
     first = pieces[0] if pieces else aten.zeros([0])
     made = Tensor._make_wrapper_subclass(NestedTensor, (len(pieces),), dtype=first.dtype, device=first.device)
     made._pieces, made._layout, made._ragged = list(pieces), kind, ragged

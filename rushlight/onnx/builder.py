@@ -43,7 +43,7 @@ class Value(NamedTuple):
 
 
 def element_type(kind: dtype) -> int:
-    """The number of a dtype. OnnxExporterError where ONNX has none."""
+    """Return the number of a dtype. OnnxExporterError where ONNX has none."""
     if kind.name not in ELEMENT_TYPES:
         raise OnnxExporterError(f"ONNX has no elements of type {kind}")
     return ELEMENT_TYPES[kind.name]
@@ -63,7 +63,7 @@ class GraphBuilder:
         self._taken: set[str] = set()
 
     def new_name(self, wanted: str) -> str:
-        """A name that no other value has."""
+        """Return a name that no other value has."""
         name, count = wanted, 0
         while name in self._taken:
             count += 1
@@ -84,7 +84,7 @@ class GraphBuilder:
     # Constants
 
     def add_tensor(self, name: str, tensor: Tensor) -> str:
-        """An initializer with the contents of a tensor."""
+        """Return an initializer with the contents of a tensor."""
         array = np.ascontiguousarray(tensor.detach().resolve_conj().numpy())
         self._store(name, tensor.dtype, tuple(tensor.shape), array)
         return name
@@ -94,11 +94,11 @@ class GraphBuilder:
         self.initializers[name] = self.onnx.helper.make_tensor(name, element_type(kind), shape, array.tobytes(), raw=True)
 
     def scalar(self, value: Any, kind: dtype) -> str:
-        """A constant without dimensions."""
+        """Return a constant without dimensions."""
         return self._constant(np.array(value, dtype=kind.numpy), kind)
 
     def ints(self, values: Sequence[int]) -> str:
-        """A constant list of integers."""
+        """Return a constant list of integers."""
         return self._constant(np.array(values, dtype=np.int64).reshape(-1), int64)
 
     def _constant(self, array: np.ndarray, kind: dtype) -> str:
@@ -111,37 +111,37 @@ class GraphBuilder:
     # Conversions
 
     def tensor(self, value: Any, kind: dtype) -> str:
-        """A value or a Python number as a tensor of a dtype."""
+        """Return a value or a Python number as a tensor of a dtype."""
         if not isinstance(value, Value):
             return self.scalar(value, kind)
         return value.name if value.dtype is kind else self.cast(value, kind)
 
     def cast(self, value: Value | str, kind: dtype) -> str:
-        """The value converted to a dtype."""
+        """Return the value converted to a dtype."""
         return self.op("Cast", value, to=element_type(kind))
 
     def shape(self, sizes: Sequence[Any]) -> str:
-        """A list of sizes, some of which may be values, as one tensor."""
+        """Return a list of sizes, some of which may be values, as one tensor."""
         if not any(isinstance(size, Value) for size in sizes):
             return self.ints(sizes)
         parts = [self.op("Unsqueeze", size, self.ints([0])) if isinstance(size, Value) else self.ints([size]) for size in sizes]
         return self.op("Concat", *parts, axis=0)
 
     def reshape(self, value: Value | str, sizes: Sequence[Any]) -> str:
-        """The value with other sizes. A single open size is left to the runtime."""
+        """Return the value with other sizes. A single open size is left to the runtime."""
         if sum(isinstance(size, Value) for size in sizes) == 1 and not any(size in (-1, 0) for size in sizes):
             sizes = [-1 if isinstance(size, Value) else size for size in sizes]
         return self.op("Reshape", value, self.shape(sizes), allowzero=1 if 0 in [*sizes] and self.opset >= 14 else None)
 
     def reduce(self, kind: str, value: Value | str, dims: Sequence[int], keepdim: bool) -> str:
-        """A reduction along dimensions. Versions before 18 have the dimensions as an attribute, but for sums."""
+        """Return a reduction along dimensions. Versions before 18 have the dimensions as an attribute, but for sums."""
         if kind == "ReduceSum" or self.opset >= 18:
             return self.op(kind, value, self.ints(dims), keepdims=int(keepdim))
         return self.op(kind, value, axes=list(dims), keepdims=int(keepdim))
 
 
 def dimensions(value: Any, names: dict[str, str]) -> list[int | str]:
-    """The sizes of a tensor as ONNX has them: open ones are called as the user calls them."""
+    """Return the sizes of a tensor as ONNX has them: open ones are called as the user calls them."""
     return [_dimension_name(size, names) if type(size) is SymInt else int(size) for size in value.shape]
 
 

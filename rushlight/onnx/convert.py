@@ -31,7 +31,7 @@ _FILE_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10
 def to_model(
     onnx: ModuleType, program: ExportedProgram, opset: int, input_names: Sequence[str], output_names: Sequence[str]
 ) -> Any:
-    """The model of a functional program. OnnxExporterError that names all operators without a translation."""
+    """Return the model of a functional program. OnnxExporterError that names all operators without a translation."""
     _check_translations(program)
     converter = _Converter(onnx, program, opset, input_names, output_names)
     graph = converter.run()
@@ -44,7 +44,7 @@ def to_model(
 
 
 def opset_versions() -> tuple[int, int]:
-    """The first and the last version of the operators that models can be made of."""
+    """Return the first and the last version of the operators that models can be made of."""
     return min(_FILE_VERSIONS), max(_FILE_VERSIONS)
 
 
@@ -78,7 +78,7 @@ class _Converter:
         self.inputs: list[Any] = []
 
     def run(self) -> Any:
-        """The ONNX graph."""
+        """Return the ONNX graph."""
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         for name in (*self.input_names, *self.output_names):
             self.builder.new_name(name)
@@ -106,16 +106,16 @@ class _Converter:
             wanted = self.input_names[len(self.inputs)] if len(self.inputs) < len(self.input_names) else None
             name = wanted or self.builder.new_name(node.name)
             self.values[node] = Value(name, value)
-            self.inputs.append(self._info(name, value))
+            self.inputs.append(self._value_info(name, value))
 
-    def _info(self, name: str, value: Any) -> Any:
+    def _value_info(self, name: str, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return self.helper.make_tensor_value_info(name, element_type(int64), [])
         sizes = dimensions(value, self.program._size_names)
         return self.helper.make_tensor_value_info(name, element_type(value.dtype), sizes)
 
     def _outputs(self, results: Sequence[Any]) -> list[Any]:
-        """The user's results that are tensors or sizes, each under a name of its own."""
+        """Return the user's results that are tensors or sizes, each under a name of its own."""
         specs = self.program.graph_signature.output_specs
         kept = [
             result for spec, result in zip(specs, results, strict=True)
@@ -128,20 +128,20 @@ class _Converter:
             given = self.output_names[index] if index < len(self.output_names) else self.builder.new_name(f"output_{index}")
             value = self.values[node]
             self.builder.nodes.append(self.helper.make_node("Identity", [value.name], [given], name=f"output_{index}"))
-            outputs.append(self._info(given, value.meta))
+            outputs.append(self._value_info(given, value.meta))
         return outputs
 
     def _call(self, node: Node) -> Value:
         args, kwargs = map_arg(node.args, self.values.get), map_arg(node.kwargs, self.values.get)
         meta = node.meta["val"]
         if not isinstance(node.target, OpOverload):
-            return self._of_sizes(node.target, args, meta)
-        self.builder.output, self.builder.output_op = Value(None, _first(meta)), node.target._opname
+            return self._convert_builtin(node.target, args, meta)
+        self.builder.output, self.builder.output_op = Value(None, _first_result(meta)), node.target._opname
         name = TRANSLATIONS[node.target._opname](self.builder, *args, **_select_arguments(node.target._opname, kwargs))
         return Value(name, meta)
 
-    def _of_sizes(self, function: Callable, args: tuple, meta: Any) -> Value:
-        """Arithmetic on sizes, and one of several results."""
+    def _convert_builtin(self, function: Callable, args: tuple, meta: Any) -> Value:
+        """Convert arithmetic on sizes, and the selection of one of several results."""
         if function is operator.getitem:
             results, index = args
             if index >= len(results.name):
@@ -155,7 +155,7 @@ class _Converter:
         return Value(self.builder.op("Div", first, second), meta)  # sizes are not negative
 
 
-def _first(meta: Any) -> Any:
+def _first_result(meta: Any) -> Any:
     return meta if isinstance(meta, Tensor | SymInt) or not isinstance(meta, tuple | list) else meta[0]
 
 

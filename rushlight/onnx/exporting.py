@@ -46,7 +46,7 @@ def export(
 
     OnnxExporterError: operators without a translation, all of them named, or a version of the operators that is not there.
     """
-    _warn_of({"verbose": verbose, "dynamo": dynamo, **without_effect})
+    _check_ignored_arguments({"verbose": verbose, "dynamo": dynamo, **without_effect})
     onnx = need("onnx")
     opset = DEFAULT_OPSET if opset_version is None else opset_version
     first, last = opset_versions()
@@ -54,7 +54,7 @@ def export(
         raise OnnxExporterError(f"opset_version {opset} is not supported; choose one from {first} to {last}")
     if custom_translation_table:
         raise OnnxExporterError("custom_translation_table takes functions of onnxscript, which is not supported")
-    program = _program(model, args, kwargs, dynamic_shapes, dynamic_axes, input_names or (), training)
+    program = _export_program(model, args, kwargs, dynamic_shapes, dynamic_axes, input_names or (), training)
     model_proto = to_model(onnx, program, opset, input_names or (), output_names or ())
     made = ONNXProgram(model_proto, program)
     if f is not None:
@@ -65,8 +65,8 @@ def export(
     return made
 
 
-def _warn_of(given: dict[str, Any]) -> None:
-    """Warn of arguments without effect; TypeError for those that PyTorch does not have either."""
+def _check_ignored_arguments(given: dict[str, Any]) -> None:
+    """Warn about arguments without effect; TypeError for arguments that PyTorch does not have either."""
     for name in given:
         if name not in _WITHOUT_EFFECT:
             raise TypeError(f"export() got an unexpected keyword argument {name!r}")
@@ -75,23 +75,23 @@ def _warn_of(given: dict[str, Any]) -> None:
         warnings.warn(f"torch.onnx.export: these arguments have no effect: {', '.join(ignored)}", stacklevel=3)
 
 
-def _program(
+def _export_program(
     model: Any, args: Any, kwargs: dict | None, shapes: Any, axes: Mapping | None, names: Sequence[str], training: TrainingMode
 ) -> ExportedProgram:
     if isinstance(model, ExportedProgram):
         return model.run_decompositions()
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     kwargs = dict(kwargs or {})
-    if args and isinstance(args[-1], dict) and _takes_less(model, args):
+    if args and isinstance(args[-1], dict) and _has_keyword_dict(model, args):
         args, kwargs = args[:-1], {**args[-1], **kwargs}  # as programs passed keyword arguments before there was `kwargs`
     if shapes is None and axes:
-        shapes = _from_axes(model, args, kwargs, axes, names)
-    with _in_mode(model, training), _in_export():
-        return export_program(model, args, kwargs, dynamic_shapes=_with_dims(shapes, {})).run_decompositions()
+        shapes = _shapes_from_axes(model, args, kwargs, axes, names)
+    with _set_training_mode(model, training), _mark_as_export():
+        return export_program(model, args, kwargs, dynamic_shapes=_replace_names_by_dims(shapes, {})).run_decompositions()
 
 
-def _takes_less(model: Module, args: tuple) -> bool:
-    """Whether the last of the arguments, a dict, is of keyword arguments."""
+def _has_keyword_dict(model: Module, args: tuple) -> bool:
+    """Whether the last argument, a dict, holds keyword arguments."""
     try:
         named_arguments(model.forward, args[:-1], args[-1])
     except TypeError:
@@ -99,8 +99,8 @@ def _takes_less(model: Module, args: tuple) -> bool:
     return all(isinstance(key, str) for key in args[-1])
 
 
-def _from_axes(model: Module, args: tuple, kwargs: dict, axes: Mapping, names: Sequence[str]) -> dict[str, Any]:
-    """`dynamic_shapes` from `dynamic_axes`, whose names are the inputs'. Those of outputs follow from them."""
+def _shapes_from_axes(model: Module, args: tuple, kwargs: dict, axes: Mapping, names: Sequence[str]) -> dict[str, Any]:
+    """Return `dynamic_shapes` for `dynamic_axes`, by the names of inputs. The shapes of outputs follow from them."""
     own = named_arguments(model.forward, args, kwargs)
     shapes: dict[str, Any] = {}
     for place, name in enumerate(own):
@@ -111,18 +111,18 @@ def _from_axes(model: Module, args: tuple, kwargs: dict, axes: Mapping, names: S
     return shapes
 
 
-def _with_dims(shapes: Any, made: dict[str, Dim]) -> Any:
-    """The tree with a Dim for each string."""
+def _replace_names_by_dims(shapes: Any, made: dict[str, Dim]) -> Any:
+    """Return the tree with each string replaced by a Dim."""
     if isinstance(shapes, str):
         return made.setdefault(shapes, Dim(shapes))
     if isinstance(shapes, list | tuple):
-        return type(shapes)([_with_dims(each, made) for each in shapes])
-    return {key: _with_dims(each, made) for key, each in shapes.items()} if isinstance(shapes, dict) else shapes
+        return type(shapes)([_replace_names_by_dims(each, made) for each in shapes])
+    return {key: _replace_names_by_dims(each, made) for key, each in shapes.items()} if isinstance(shapes, dict) else shapes
 
 
 @contextmanager
-def _in_mode(model: Module, training: TrainingMode) -> Iterator[None]:
-    """Have a model's modules in the mode asked for, and each in its own again afterwards."""
+def _set_training_mode(model: Module, training: TrainingMode) -> Iterator[None]:
+    """Put a model's modules into a training mode, and restore the mode of each afterwards."""
     before = [(module, module.training) for module in model.modules()]
     if training is not TrainingMode.PRESERVE:
         model.train(training is TrainingMode.TRAINING)
@@ -134,7 +134,7 @@ def _in_mode(model: Module, training: TrainingMode) -> Iterator[None]:
 
 
 @contextmanager
-def _in_export() -> Iterator[None]:
+def _mark_as_export() -> Iterator[None]:
     before, state.onnx_export = state.onnx_export, True
     try:
         yield

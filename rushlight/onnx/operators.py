@@ -8,7 +8,7 @@ from rushlight.ops.construct import tensor
 
 
 def shape_as_tensor(x: Tensor) -> Tensor:
-    """The sizes of `x` as an int64 vector."""
+    """Return the sizes of `x` as an int64 vector."""
     return tensor(list(x.shape), dtype=int64)
 
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 
 def need(name: str) -> ModuleType:
-    """The package. ModuleNotFoundError that says how to install it."""
+    """Return the package. ModuleNotFoundError that says how to install it."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -10,7 +10,7 @@ __all__ = ["parse_args"]
 
 
 def parse_args(*arg_descriptors: str) -> Callable[[Callable], Callable]:
-    """A decorator that notes the kinds of a translating function's arguments: "v" a value, "i" an int, "f" a float, ...
+    """Return a decorator that notes the kinds of a translating function's arguments: "v" a value, "i" an int, "f" a float, ...
 
     An exporter reads them from `_arg_descriptors`.
     """

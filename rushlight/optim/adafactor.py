@@ -91,7 +91,7 @@ def _rms(tensor: Tensor) -> float:
 
 
 def _variance(gradient: Tensor, state: dict[str, Any], weight: float, smallest: float) -> Tensor:
-    """The new running mean of the squared gradient, which enters with `weight`; not an alias of the state."""
+    """Return the new running mean of the squared gradient, which enters with `weight`; not an alias of the state."""
     square = gradient * gradient
     if "variance" in state:
         return state["variance"].lerp_(square, weight).clone()

@@ -76,7 +76,7 @@ class _Step:
             raise RuntimeError(f"only 'strong_wolfe' is supported, not line_search_fn={self.options['line_search_fn']!r}")
 
     def run(self) -> Any:
-        """All iterations."""
+        """Return all iterations."""
         first = self.closure()
         loss, gradient = float(first), self._gradient()
         self._count(1)
@@ -180,7 +180,7 @@ class _Step:
         self.state["func_evals"] += evaluations
 
     def _gradient(self) -> Tensor:
-        """The gradients of all parameters as one vector; zeros where there is none."""
+        """Return the gradients of all parameters as one vector; zeros where there is none."""
         parts = []
         for parameter in self.parameters:
             gradient = aten.zeros_like(parameter) if parameter.grad is None else parameter.grad

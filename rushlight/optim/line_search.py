@@ -29,7 +29,7 @@ class Point:
 
 
 def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float, scale: float) -> tuple[Point, int]:
-    """A point that satisfies the strong Wolfe conditions, or the best one found, and the number of evaluations.
+    """Return a point that satisfies the strong Wolfe conditions, or the best one found, and the number of evaluations.
 
     `start` is the line's first point, `length` the first distance to try, `scale` the largest element of the direction.
     """
@@ -57,8 +57,8 @@ def strong_wolfe(evaluate: Callable[[float], Point], start: Point, length: float
 
 
 def _bracket(evaluate: Callable, start: Point, length: float) -> tuple[list[Point], int, bool]:
-    """Two points that bracket one that satisfies the conditions, or that one; the number of growing steps; whether the search
-    is done."""
+    """Return two points that bracket one that satisfies the conditions, or that one; the number of growing steps; whether the
+    search is done."""
     previous, point = start, evaluate(length)
     for iteration in range(_MAX_ITERATIONS):
         if not _decreases(start, point) or (iteration > 1 and point.value >= previous.value):
@@ -78,7 +78,7 @@ def _decreases(start: Point, point: Point) -> bool:
 
 
 def _next_length(bracket: list[Point], stuck: bool) -> tuple[float, bool]:
-    """The next distance to try, kept away from the bracket's ends if the last try was close to one already."""
+    """Return the next distance to try, kept away from the bracket's ends if the last try was close to one already."""
     lengths = [point.length for point in bracket]
     least, most = min(lengths), max(lengths)
     length, margin = interpolate(*bracket), 0.1 * (most - least)
@@ -90,7 +90,7 @@ def _next_length(bracket: list[Point], stuck: bool) -> tuple[float, bool]:
 
 
 def interpolate(first: Point, second: Point, bounds: tuple[float, float] | None = None) -> float:
-    """The minimum, within bounds, of the cubic through two points with their slopes; the midpoint if there is none."""
+    """Return the minimum, within bounds, of the cubic through two points with their slopes; the midpoint if there is none."""
     if first.length > second.length:
         first, second = second, first
     low, high = bounds or (first.length, second.length)

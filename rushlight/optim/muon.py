@@ -108,8 +108,8 @@ class Muon(PerParameterOptimizer):
 
 
 def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """The nearest semi-orthogonal matrix to each of [..., rows, columns], approximately and in bfloat16: `steps` iterations of
-    a polynomial drive singular values to 1."""
+    """Return the nearest semi-orthogonal matrix to each of [..., rows, columns], approximately and in bfloat16: `steps`
+    iterations of a polynomial drive singular values to 1."""
     if steps >= _MAX_ITERATIONS:
         raise ValueError(f"Number of steps must be less than {_MAX_ITERATIONS} for computational efficiency, but got {steps}")
     if len(coefficients) != 3:
@@ -121,11 +121,11 @@ def orthogonalized(matrix: Tensor, coefficients: tuple[float, float, float], ste
     made = made / made.norm(dim=(-2, -1), keepdim=True).clamp(min=eps)
     for _ in range(steps):
         gram = made @ made.mT
-        change = _rounded_once(gram, gram, gram, cubic, quintic)
-        made = _rounded_once(made, change, made, linear, 1.0)
+        change = _addmm_rounded_once(gram, gram, gram, cubic, quintic)
+        made = _addmm_rounded_once(made, change, made, linear, 1.0)
     return made.mT if tall else made
 
 
-def _rounded_once(added: Tensor, first: Tensor, second: Tensor, beta: float, alpha: float) -> Tensor:
-    """beta * added + alpha * first @ second of bfloat16 matrices, computed in float32 and rounded once."""
+def _addmm_rounded_once(added: Tensor, first: Tensor, second: Tensor, beta: float, alpha: float) -> Tensor:
+    """Return beta * added + alpha * first @ second of bfloat16 matrices, computed in float32 and rounded once."""
     return (beta * added.float() + alpha * (first.float() @ second.float())).to(bfloat16)

@@ -110,7 +110,7 @@ class Optimizer:
             warnings.warn("optimizer contains a parameter group with duplicate parameters", stacklevel=4)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state and the groups, with parameters replaced by their numbers, in the order in which they were added.
+        """Return the state and the groups, with parameters replaced by their numbers, in the order in which they were added.
 
         {"state": {number: {...}}, "param_groups": [{..., "params": [numbers]}]}; the tensors are the optimizer's own.
         """
@@ -223,7 +223,7 @@ def _register(hooks: OrderedDict[int, Callable], hook: Callable, prepend: bool =
 
 
 def _named_parameters(params: Any) -> dict[str, list]:
-    """The parameters of a group as a list, and the list of their names if they have names."""
+    """Return the parameters of a group as a list, and the list of their names if they have names."""
     if isinstance(params, Tensor):
         return {"params": [params]}
     if isinstance(params, set):
@@ -247,7 +247,7 @@ def _check_parameter(parameter: Any, differentiable: bool) -> None:
 
 
 def evaluate(closure: Callable[[], Any] | None) -> Any:
-    """The loss from a closure that computes gradients; None without a closure."""
+    """Return the loss from a closure that computes gradients; None without a closure."""
     if closure is None:
         return None
     with enable_grad():
@@ -272,7 +272,7 @@ required = object()
 
 
 def _use_grad_for_differentiable(step: Callable) -> Callable:
-    """A decorator of `step` methods: records gradients if the option `differentiable` is true."""
+    """Return a decorator of `step` methods: records gradients if the option `differentiable` is true."""
 
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:

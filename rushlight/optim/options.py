@@ -63,11 +63,11 @@ def check_capturable(group: dict) -> None:
 
 
 def number(value: float | Tensor) -> float:
-    """A number from an option that may be a one-element tensor."""
+    """Return a number from an option that may be a one-element tensor."""
     return value.item() if isinstance(value, Tensor) else value
 
 
 def hyperparameter(group: dict, name: str) -> float | Tensor:
-    """An option as a number; unchanged if the step is differentiable, because it may be a tensor with history."""
+    """Return an option as a number; unchanged if the step is differentiable, because it may be a tensor with history."""
     value = group[name]
     return value if group.get("differentiable") else number(value)

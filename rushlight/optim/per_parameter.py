@@ -70,11 +70,11 @@ class PerParameterOptimizer(Optimizer):
         return left + sparse
 
     def _native_step(self, group: dict[str, Any]) -> NativeStep | None:
-        """The native step of a group's parameters; None where there is no kernel."""
+        """Return the native step of a group's parameters; None where there is no kernel."""
         return None
 
     def _row(self, parameter: Tensor, gradient: Tensor, native: NativeStep, group: dict[str, Any]) -> tuple:
-        """The native call's arguments for one parameter."""
+        """Return the native call's arguments for one parameter."""
         state = self._state_of(parameter, group)
         return (parameter, gradient, *[None if name is None else state[name] for name in native.states])
 
@@ -82,7 +82,7 @@ class PerParameterOptimizer(Optimizer):
         """Called after the native call, with the parameters that it did not step."""
 
     def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state of a parameter, created if there is none."""
+        """Return the state of a parameter, created if there is none."""
         state = self.state[parameter]
         if not state:
             state.update(self._initial_state(parameter, group))
@@ -115,7 +115,7 @@ class PerParameterOptimizer(Optimizer):
 
 
 def new_step_count() -> Tensor:
-    """The step count before the first step."""
+    """Return the step count before the first step."""
     return tensor(0.0)
 
 
@@ -125,7 +125,7 @@ def next_step(state: dict[str, Any]) -> float:
 
 
 def with_decay(parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
-    """The gradient of the loss with the penalty weight_decay / 2 * p * p."""
+    """Return the gradient of the loss with the penalty weight_decay / 2 * p * p."""
     decay = group["weight_decay"]
     return gradient.add(parameter, alpha=decay) if decay else gradient
 

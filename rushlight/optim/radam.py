@@ -76,7 +76,7 @@ class RAdam(PerParameterOptimizer):
 
 
 def _rectification(beta2: float, step: float) -> float | None:
-    """The paper's r_t; None while the variance is intractable."""
+    """Return the paper's r_t; None while the variance is intractable."""
     limit = 2 / (1 - beta2) - 1
     length = limit - 2 * step * beta2**step / (1 - beta2**step)
     if length <= _TRACTABLE:

@@ -7,7 +7,7 @@ from rushlight.ops import aten
 
 
 def places_and_values(gradient: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
-    """The index of a coalesced gradient's elements in a tensor from `indexable`, and their values."""
+    """Return the index of a coalesced gradient's elements in a tensor from `indexable`, and their values."""
     indices = gradient.indices()
     places = tuple(indices.unbind(0)) if indices.size(0) else (aten.zeros(indices.shape[1:], dtype=indices.dtype),)
     return places, gradient.values()

@@ -11,7 +11,7 @@ from rushlight.core.tensor import Tensor
 
 
 def pack_groups(groups: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[int, int]]:
-    """The groups with parameters replaced by numbers, and the numbers by parameter id."""
+    """Return the groups with parameters replaced by numbers, and the numbers by parameter id."""
     numbers: dict[int, int] = {}
     packed = []
     for group in groups:
@@ -38,7 +38,7 @@ def check_compatible(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) 
 
 
 def restore_state(saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor]) -> defaultdict[Hashable, Any]:
-    """A copy of a saved state, keyed by parameters; entries without a parameter keep their key."""
+    """Return a copy of a saved state, keyed by parameters; entries without a parameter keep their key."""
     restored: defaultdict[Hashable, Any] = defaultdict(dict)
     for key, value in saved.items():
         if key in by_number:

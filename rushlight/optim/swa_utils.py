@@ -29,7 +29,7 @@ MultiAverageFunction = Callable[[list[Tensor], list[Tensor], Tensor | int], None
 
 
 def get_swa_avg_fn() -> AverageFunction:
-    """The equal average: `f(average, value, number_averaged)` is the average with one more value."""
+    """Return the equal average: `f(average, value, number_averaged)` is the average with one more value."""
 
     @no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Tensor | int) -> Tensor:
@@ -39,7 +39,7 @@ def get_swa_avg_fn() -> AverageFunction:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> AverageFunction:
-    """The exponential average decay * average + (1 - decay) * value. ValueError unless decay is in [0, 1]."""
+    """Return the exponential average decay * average + (1 - decay) * value. ValueError unless decay is in [0, 1]."""
     _check_decay(decay)
 
     @no_grad()
@@ -50,13 +50,13 @@ def get_ema_avg_fn(decay: float = 0.999) -> AverageFunction:
 
 
 def get_swa_multi_avg_fn() -> MultiAverageFunction:
-    """The equal average of lists of tensors, in place."""
-    return _in_place(get_swa_avg_fn())
+    """Return the equal average of lists of tensors, in place."""
+    return _update_in_place(get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverageFunction:
-    """The exponential average of lists of tensors, in place. ValueError unless decay is in [0, 1]."""
-    return _in_place(get_ema_avg_fn(decay))
+    """Return the exponential average of lists of tensors, in place. ValueError unless decay is in [0, 1]."""
+    return _update_in_place(get_ema_avg_fn(decay))
 
 
 def _check_decay(decay: float) -> None:
@@ -64,7 +64,7 @@ def _check_decay(decay: float) -> None:
         raise ValueError(f"Invalid decay value {decay} provided. Please provide a value in [0,1] range.")
 
 
-def _in_place(average: AverageFunction) -> MultiAverageFunction:
+def _update_in_place(average: AverageFunction) -> MultiAverageFunction:
     @no_grad()
     def update(averages: list[Tensor], values: list[Tensor], number: Tensor | int) -> None:
         for mean, value in zip(averages, values, strict=True):
@@ -102,7 +102,7 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The result of the averaged model."""
+        """Return the result of the averaged model."""
         return self.module(*args, **kwargs)
 
     @no_grad()
@@ -113,7 +113,7 @@ class AveragedModel(Module):
             for mean, value in zip(mine, others, strict=True):
                 mean.copy_(value.detach())
         else:
-            update = self.multi_avg_fn or _in_place(self.avg_fn or get_swa_avg_fn())
+            update = self.multi_avg_fn or _update_in_place(self.avg_fn or get_swa_avg_fn())
             update([mean.detach() for mean in mine], [value.detach() for value in others], self.n_averaged)
         if not self.use_buffers:
             for mean, value in zip(self.module.buffers(), model.buffers(), strict=True):
@@ -167,7 +167,7 @@ class SWALR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates for this step, one per group."""
+        """Return the rates for this step, one per group."""
         self._warn_outside_step()
         step = self._step_count - 1
         if self.anneal_epochs == 0:
@@ -181,6 +181,6 @@ class SWALR(LRScheduler):
         return made
 
     def _progress(self, step: int) -> float:
-        """The progress after a step, from 0 to 1."""
+        """Return the progress after a step, from 0 to 1."""
         part = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return part if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * part)) / 2

@@ -38,7 +38,7 @@ class GraphCalls(Recorder):
         self.active = False
 
     def entry_for(self, graph: Observed) -> int:
-        """A graph is about to run: its address."""
+        """Return the address of a graph that is about to run; record that it begins."""
         if state.recording is None:
             return graph.library.entry
         address = super().entry_for(graph)

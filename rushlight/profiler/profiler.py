@@ -93,8 +93,8 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """A function for `on_trace_ready` that writes each trace to a file of its own in `dir_name`. RuntimeError where that is
-    no folder and can't be made one."""
+    """Return a function for `on_trace_ready` that writes each trace to a file of its own in `dir_name`. RuntimeError where that
+    is no folder and can't be made one."""
     worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
 
     def handle(finished: profile) -> None:
@@ -165,7 +165,7 @@ class profile:  # noqa: N801  (torch's name)
     def start(self) -> None:
         """Begin with the action of the first step."""
         self._origin = time.perf_counter_ns()
-        self._turn_to(self.current_action)
+        self._apply_action(self.current_action)
         self._begin_step()
 
     def stop(self) -> None:
@@ -173,7 +173,7 @@ class profile:  # noqa: N801  (torch's name)
         self._end_step()
         if self._active is not None:
             recorded = self.current_action is not ProfilerAction.WARMUP
-            self._keep(recorded)
+            self._stop_recording(recorded)
             if recorded and self.on_trace_ready is not None:
                 self.on_trace_ready(self)
 
@@ -183,12 +183,12 @@ class profile:  # noqa: N801  (torch's name)
         before, self.step_num = self.current_action, self.step_num + 1
         self.current_action = self.schedule(self.step_num)
         if before is ProfilerAction.RECORD_AND_SAVE:
-            self._keep(True)
+            self._stop_recording(True)
             if self.on_trace_ready is not None:
                 self.on_trace_ready(self)
         elif before is ProfilerAction.WARMUP and self._active is not None:
-            self._keep(False)
-        self._turn_to(self.current_action)
+            self._stop_recording(False)
+        self._apply_action(self.current_action)
         self._begin_step()
 
     def _begin_step(self) -> None:
@@ -201,17 +201,17 @@ class profile:  # noqa: N801  (torch's name)
             self._step.__exit__()
             self._step = None
 
-    def _turn_to(self, action: ProfilerAction) -> None:
+    def _apply_action(self, action: ProfilerAction) -> None:
         if action is ProfilerAction.NONE:
             if self._active is not None:
-                self._keep(True)
+                self._stop_recording(True)
         elif self._active is None:
             wish = _recording.Wish(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops)
             self._active = _recording.Recording(wish)
             self._active.start()
             self._graphs.start()
 
-    def _keep(self, wanted: bool) -> None:
+    def _stop_recording(self, wanted: bool) -> None:
         self._graphs.stop()
         self._active.stop()
         if wanted:
@@ -224,7 +224,7 @@ class profile:  # noqa: N801  (torch's name)
             self._active.pause(not enable)
 
     def events(self) -> Any:
-        """The events of the last round, or of all with `acc_events`; RuntimeError where none has been recorded."""
+        """Return the events of the last round, or of all with `acc_events`; RuntimeError where none has been recorded."""
         if not self._kept:
             raise RuntimeError("Profiler didn't finish running")
         return _util.events_of(self._kept, self._origin)
@@ -232,7 +232,8 @@ class profile:  # noqa: N801  (torch's name)
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> Any:
-        """The events added up by name, by their inputs' shapes and by the innermost frames; RuntimeError as for `events`."""
+        """Return the events added up by name, by their inputs' shapes and by the innermost frames; RuntimeError as for
+        `events`."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def export_chrome_trace(self, path: str | os.PathLike) -> None:

@@ -38,7 +38,7 @@ class _Options:
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {self.kind}")
 
     def ones(self, count: int) -> Tensor:
-        """The window of no points or of one."""
+        """Return the window of no points or of one."""
         return self.finish(aten.ones.default((count,), dtype=self.kind, device=self.device))
 
     def line(self, start: float, end: float, count: int) -> Tensor:
@@ -46,7 +46,7 @@ class _Options:
         return aten.linspace(start, end, count, dtype=self.kind, device=self.device)
 
     def finish(self, window: Tensor) -> Tensor:
-        """The window as a leaf."""
+        """Return the window as a leaf."""
         return window.detach().requires_grad_(self.requires_grad)
 
 
@@ -181,6 +181,6 @@ def nuttall(
     M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """The sum of four cosines whose side lobes are smallest, as A. H. Nuttall published it (1981)."""
+    """Return the sum of four cosines whose side lobes are smallest, as A. H. Nuttall published it (1981)."""
     return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
                           device=device, requires_grad=requires_grad)  # fmt: skip

@@ -24,7 +24,7 @@ LAYOUT_NAMES = {strided: "Strided", sparse_coo: "Sparse", sparse_csr: "SparseCsr
 
 
 def made_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: Sequence[int], kind: layout) -> Tensor:
-    """A compressed tensor through which gradients flow to its values."""
+    """Return a compressed tensor through which gradients flow to its values."""
     return aten._sparse_compressed_tensor_unsafe(compressed, plain, values, list(size), layout=kind)
 
 
@@ -33,7 +33,7 @@ def sparse_csr_tensor(
     dtype: dtype | None = None, device: object = None, pin_memory: bool = False, requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """A matrix whose row i has `values[crow_indices[i]:crow_indices[i + 1]]` at the `col_indices` of the same places.
+    """Return a matrix whose row i has `values[crow_indices[i]:crow_indices[i + 1]]` at the `col_indices` of the same places.
 
     The smallest `size` that fits, unless it is given. RuntimeError for indices that do not fit; with `check_invariants`, also
     where the columns of a row are not distinct and in order.
@@ -63,7 +63,7 @@ def sparse_compressed_tensor(
     dtype: dtype | None = None, layout: layout | None = None, device: object = None, pin_memory: bool = False,
     requires_grad: bool = False, check_invariants: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """A tensor of `layout`, sparse_csr or sparse_csc, of compressed and plain indices and values."""
+    """Return a tensor of `layout`, sparse_csr or sparse_csc, of compressed and plain indices and values."""
     kind = sparse_csr if layout is None else layout
     _require_supported(kind)
     if pin_memory:
@@ -152,7 +152,7 @@ def outer_indices(compressed: Tensor) -> Tensor:
 
 
 def compressed_indices(sorted_indices: Tensor, size: int, kind: dtype = int64) -> Tensor:
-    """The start of each of `size` rows among the sorted row indices of the elements, and the end of the last one."""
+    """Return the start of each of `size` rows among the sorted row indices of the elements, and the end of the last one."""
     rows = sorted_indices.numpy()
     if size < 0 or (rows.size and (rows.min() < 0 or rows.max() >= size)):
         raise RuntimeError(f"an index is out of range: there are {size} rows")
@@ -168,13 +168,13 @@ def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: boo
 def _convert_indices_from_csr_to_coo(
     crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
-    """The rows and columns of a CSR matrix's elements, (2, nnz); columns first where `transpose` is set."""
+    """Return the rows and columns of a CSR matrix's elements, (2, nnz); columns first where `transpose` is set."""
     found = [outer_indices(crow_indices), col_indices]
     return aten.stack(found[::-1] if transpose else found, 0).to(int32 if out_int32 else int64)
 
 
 def coordinates(self: Tensor) -> Tensor:
-    """The (sparse dimensions, nnz) indices of a sparse tensor of any layout, in the order of its values."""
+    """Return the (sparse dimensions, nnz) indices of a sparse tensor of any layout, in the order of its values."""
     if is_sparse(self):
         return parts(self).indices
     own = compressed_parts(self)
@@ -232,20 +232,20 @@ def _part(self: Tensor, name: str, wanted: layout) -> CompressedParts:
 
 
 def crow_indices(self: Tensor) -> Tensor:
-    """The start of each row of a CSR tensor, and the end of the last one; RuntimeError for other layouts."""
+    """Return the start of each row of a CSR tensor, and the end of the last one; RuntimeError for other layouts."""
     return _part(self, "crow_indices", sparse_csr).compressed.detach()
 
 
 def col_indices(self: Tensor) -> Tensor:
-    """The column of each element of a CSR tensor; RuntimeError for other layouts."""
+    """Return the column of each element of a CSR tensor; RuntimeError for other layouts."""
     return _part(self, "col_indices", sparse_csr).plain.detach()
 
 
 def ccol_indices(self: Tensor) -> Tensor:
-    """The start of each column of a CSC tensor, and the end of the last one; RuntimeError for other layouts."""
+    """Return the start of each column of a CSC tensor, and the end of the last one; RuntimeError for other layouts."""
     return _part(self, "ccol_indices", sparse_csc).compressed.detach()
 
 
 def row_indices(self: Tensor) -> Tensor:
-    """The row of each element of a CSC tensor; RuntimeError for other layouts."""
+    """Return the row of each element of a CSC tensor; RuntimeError for other layouts."""
     return _part(self, "row_indices", sparse_csc).plain.detach()

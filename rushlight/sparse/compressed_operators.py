@@ -32,7 +32,7 @@ def sparse_compressed_tensor_unsafe(
 
 
 def _values_gradient(grad: Tensor, result: Tensor) -> Tensor:
-    """The gradient's elements at the tensor's indices."""
+    """Return the gradient's elements at the tensor's indices."""
     return aten.index.Tensor(to_dense(grad), list(coordinates(result).unbind(0)))
 
 
@@ -40,7 +40,7 @@ derivative("_sparse_compressed_tensor_unsafe", values=_values_gradient)
 
 
 def with_values(self: Tensor, values: Tensor) -> Tensor:
-    """A tensor with other values at the same indices, outside of autograd."""
+    """Return a tensor with other values at the same indices, outside of autograd."""
     own = compressed_parts(self)
     return make_compressed(own.compressed, own.plain, values, self.shape, own.layout)
 

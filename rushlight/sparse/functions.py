@@ -50,8 +50,8 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """A sparse tensor with `values` (nnz, ...) at `indices` (sparse dimensions, nnz); the smallest `size` that fits, unless it
-    is given.
+    """Return a sparse tensor with `values` (nnz, ...) at `indices` (sparse dimensions, nnz); the smallest `size` that fits,
+    unless it is given.
 
     With a size alone, a tensor of zeros. RuntimeError for parts that do not fit each other or the size.
     """
@@ -111,7 +111,7 @@ def _check_size(indices: Tensor, values: Tensor, size: tuple[int, ...]) -> None:
 
 
 def coalesce(self: Tensor) -> Tensor:
-    """The same tensor with each index once, in lexicographic order; itself if it is coalesced."""
+    """Return the same tensor with each index once, in lexicographic order; itself if it is coalesced."""
     require_sparse(self, "coalesce")
     own = parts(self)
     if own.coalesced:
@@ -149,7 +149,7 @@ def to_sparse(
     blocksize: object = None,
     dense_dim: int | None = None,
 ) -> Tensor:
-    """A sparse tensor of the nonzero elements; with `sparse_dim`, of the nonzero slices over the other dimensions.
+    """Return a sparse tensor of the nonzero elements; with `sparse_dim`, of the nonzero slices over the other dimensions.
 
     RuntimeError for an invalid number of sparse dimensions; NotImplementedError for blocks.
     """
@@ -170,14 +170,14 @@ def to_sparse(
 
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """A sparse tensor with the indices of `mask` and this tensor's elements there."""
+    """Return a sparse tensor with the indices of `mask` and this tensor's elements there."""
     require_sparse(mask, "sparse_mask")
     own = parts(mask)
     return _made(own.indices, aten.index.Tensor(to_dense(self), list(own.indices.unbind(0))), mask.shape, own.coalesced)
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """The product of two matrices, of which the first is sparse; dense, except for two sparse ones.
+    """Return the product of two matrices, of which the first is sparse; dense, except for two sparse ones.
 
     Args:
         mat1 (Tensor): (m, k).
@@ -232,7 +232,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: fl
 
 
 def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: dtype | None = None) -> Tensor:  # noqa: A001
-    """The sum over `dim`, sparse if sparse dimensions remain; over all elements for None."""
+    """Return the sum over `dim`, sparse if sparse dimensions remain; over all elements for None."""
     source = input if dtype is None else input.to(dtype)
     values = aten.values(source)
     if dim is None:
@@ -250,7 +250,7 @@ def sum(input: Tensor, dim: int | Sequence[int] | None = None, dtype: dtype | No
 
 
 def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """The softmax along `dim` over the specified elements of a tensor that has only sparse dimensions."""
+    """Return the softmax along `dim` over the specified elements of a tensor that has only sparse dimensions."""
     source = coalesce(input if dtype is None else input.to(dtype))
     indices, values = parts(source).indices, aten.values(source)
     if values.dim() != 1:
@@ -267,13 +267,14 @@ def softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: dtype | None = None) -> Tensor:
-    """The logarithm of `softmax`, over the specified elements."""
+    """Return the logarithm of `softmax`, over the specified elements."""
     found = softmax(input, dim, dtype=dtype)
     return _made(parts(found).indices, aten.values(found).log(), found.shape, True)
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: Sequence[int], layout: layout | None = None) -> Tensor:
-    """A sparse matrix with the rows of `diagonals` along the diagonals that `offsets` names: 0 the main one, above it from 1.
+    """Return a sparse matrix with the rows of `diagonals` along the diagonals that `offsets` names: 0 the main one, above it
+    from 1.
 
     Element j of a row goes to column j. RuntimeError for offsets that are not distinct, or not one for each row.
     """

@@ -31,11 +31,11 @@ class SparseParts:
         self.indices, self.values, self.coalesced = indices, values, coalesced
 
     def arguments(self) -> tuple:
-        """The arguments that rebuild these parts."""
+        """Return the arguments that rebuild these parts."""
         return self.indices, self.values, self.coalesced
 
     def copied(self) -> SparseParts:
-        """A copy of the parts."""
+        """Return a copy of the parts."""
         return SparseParts(self.indices.clone(), self.values.clone(), self.coalesced)
 
     def replace(self, other: SparseParts) -> None:
@@ -53,11 +53,11 @@ class SparseStorage(StorageImpl):
         raise NotImplementedError("Cannot access storage of SparseTensorImpl: a sparse tensor has none, but values()")
 
     def copied(self) -> SparseStorage:
-        """A storage with copied parts."""
+        """Return a storage with copied parts."""
         return SparseStorage(self.buffer.copied(), 0, CPU, 0)
 
     def reduced(self, tensor: Tensor) -> tuple:
-        """The pickle recipe of a tensor over this storage."""
+        """Return the pickle recipe of a tensor over this storage."""
         return (_unpickle, (type(self.buffer), self.buffer.arguments(), tuple(tensor.shape), tensor.requires_grad))
 
 
@@ -80,11 +80,11 @@ class CompressedParts:
         return self.layout is sparse_csr
 
     def arguments(self) -> tuple:
-        """The arguments that rebuild these parts."""
+        """Return the arguments that rebuild these parts."""
         return self.compressed, self.plain, self.values, self.layout
 
     def copied(self) -> CompressedParts:
-        """A copy of the parts."""
+        """Return a copy of the parts."""
         return CompressedParts(self.compressed.clone(), self.plain.clone(), self.values.clone(), self.layout)
 
     def replace(self, other: CompressedParts) -> None:
@@ -93,13 +93,13 @@ class CompressedParts:
 
 
 def make_sparse(indices: Tensor, values: Tensor, size: tuple[int, ...], coalesced: bool = False) -> Tensor:
-    """A sparse tensor of the given parts, which it shares."""
+    """Return a sparse tensor of the given parts, which it shares."""
     held = SparseParts(indices.detach(), values.detach(), coalesced or indices.size(1) < 2)
     return _holding(held, tuple(size), values)
 
 
 def make_compressed(compressed: Tensor, plain: Tensor, values: Tensor, size: tuple[int, ...], kind: layout) -> Tensor:
-    """A compressed tensor of layout `kind`, sparse_csr or sparse_csc, of the given parts, which it shares."""
+    """Return a compressed tensor of layout `kind`, sparse_csr or sparse_csc, of the given parts, which it shares."""
     return _holding(CompressedParts(compressed.detach(), plain.detach(), values.detach(), kind), tuple(size), values)
 
 
@@ -127,10 +127,10 @@ def has_indices(tensor: Tensor) -> bool:
 
 
 def parts(tensor: Tensor) -> SparseParts:
-    """The indices and values of a sparse COO tensor."""
+    """Return the indices and values of a sparse COO tensor."""
     return tensor._impl.storage.buffer
 
 
 def compressed_parts(tensor: Tensor) -> CompressedParts:
-    """The indices and values of a compressed tensor."""
+    """Return the indices and values of a compressed tensor."""
     return tensor._impl.storage.buffer

@@ -20,7 +20,7 @@ class SparseTensorType(type):
         return isinstance(value, Tensor) and value.layout is sparse_coo and value.dtype is cls.dtype
 
     def __call__(cls, *args: Any) -> Tensor:
-        """A sparse tensor from indices, values and optionally a size, or a zero tensor of the given sizes."""
+        """Return a sparse tensor from indices, values and optionally a size, or a zero tensor of the given sizes."""
         if args and isinstance(args[0], Tensor):
             return sparse_coo_tensor(*args, dtype=cls.dtype)
         sizes = args[0] if len(args) == 1 and not isinstance(args[0], int) else args or (0,)

@@ -49,13 +49,13 @@ def _nnz(self: Tensor) -> int:
 
 
 def indices(self: Tensor) -> Tensor:
-    """The indices, (sparse dimensions, nnz), sharing memory; RuntimeError unless the tensor is coalesced."""
+    """Return the indices, (sparse dimensions, nnz), sharing memory; RuntimeError unless the tensor is coalesced."""
     _require_coalesced(self, "indices")
     return parts(self).indices.detach()
 
 
 def values(self: Tensor) -> Tensor:
-    """The values, (nnz, ...), a view that shares memory; RuntimeError unless the tensor is coalesced."""
+    """Return the values, (nnz, ...), a view that shares memory; RuntimeError unless the tensor is coalesced."""
     if not has_indices(self):
         raise RuntimeError(f"values expected sparse tensor layout but got {LAYOUT_NAMES[self.layout]}")
     if is_sparse(self):
@@ -70,18 +70,18 @@ def _require_coalesced(self: Tensor, name: str) -> None:
 
 
 def sparse_dim(self: Tensor) -> int:
-    """The number of sparse dimensions; 0 for a dense tensor."""
+    """Return the number of sparse dimensions; 0 for a dense tensor."""
     if is_compressed(self):
         return 2
     return parts(self).indices.size(0) if is_sparse(self) else 0
 
 
 def dense_dim(self: Tensor) -> int:
-    """The number of dense dimensions."""
+    """Return the number of dense dimensions."""
     return self.dim() - sparse_dim(self)
 
 
-def _layout(self: Tensor) -> layout:
+def _layout_of(self: Tensor) -> layout:
     """`sparse_coo`, `sparse_csr`, `sparse_csc` or `strided`."""
     if is_compressed(self):
         return compressed_parts(self).layout
@@ -125,4 +125,4 @@ def install() -> None:
     Tensor.numpy, Tensor.__repr__ = _numpy, _repr
     Tensor.is_sparse = property(is_sparse, doc="Whether the layout is sparse_coo.")
     Tensor.is_sparse_csr = property(_is_sparse_csr, doc=_is_sparse_csr.__doc__)
-    Tensor.layout = property(_layout, doc=_layout.__doc__)
+    Tensor.layout = property(_layout_of, doc=_layout_of.__doc__)

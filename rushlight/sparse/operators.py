@@ -52,7 +52,7 @@ derivative("_sparse_coo_tensor_unsafe", values=_values_gradient)
 
 
 def _of_values(grad: Tensor, self: Tensor) -> Tensor:
-    """A tensor of the values `grad` with the indices of `self`."""
+    """Return a tensor of the values `grad` with the indices of `self`."""
     if is_sparse(self):
         return aten._sparse_coo_tensor_unsafe(parts(self).indices, grad, self.shape)
     own = compressed_parts(self)
@@ -148,7 +148,7 @@ def sub(self, other, *, alpha=1):
 
 
 def _writes(function: Callable) -> Callable:
-    """The in-place variant of a kernel."""
+    """Return the in-place variant of a kernel."""
 
     def write(self, *args, **kwargs):
         result = function(self, *args, **kwargs)

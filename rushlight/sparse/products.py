@@ -18,19 +18,19 @@ def _require_coo(self: Tensor, name: str) -> None:
 
 @overridable
 def spmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a sparse matrix and a dense one, dense."""
+    """Return the product of a sparse matrix and a dense one, dense."""
     return mm(input, mat2)
 
 
 @overridable
 def dsmm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a sparse matrix and a dense one, dense: as `mm`."""
+    """Return the product of a sparse matrix and a dense one, dense: as `mm`."""
     return mm(input, mat2)
 
 
 @overridable
 def hspmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a COO matrix and a dense one, as a COO tensor of nonzero rows, each of which is dense."""
+    """Return the product of a COO matrix and a dense one, as a COO tensor of nonzero rows, each of which is dense."""
     _require_coo(mat1, "hspmm")
     source = coalesce(mat1)
     rows = parts(source).indices[0].unique()
@@ -46,7 +46,7 @@ def hsmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def smm(input: Tensor, mat2: Tensor) -> Tensor:
-    """The product of a COO matrix and a dense one, as a COO matrix with all elements of nonzero rows."""
+    """Return the product of a COO matrix and a dense one, as a COO matrix with all elements of nonzero rows."""
     rows = hspmm(input, mat2)
     indices, columns = parts(rows).indices[0], mat2.size(1)
     places = aten.arange.default(columns).repeat(indices.size(0))

@@ -12,12 +12,12 @@ Lists = list[list[Tensor | None]]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
-    """The device types on which `_foreach_` operators are faster than loops."""
+    """Return the device types on which `_foreach_` operators are faster than loops."""
     return ["cuda", "xpu"]
 
 
 def _get_fused_kernels_supported_devices() -> list[str]:
-    """The device types with fused optimizers."""
+    """Return the device types with fused optimizers."""
     return ["cpu", "cuda"]
 
 

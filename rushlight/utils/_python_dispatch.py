@@ -21,7 +21,7 @@ class TorchDispatchMode(DispatchMode):
 
     @classmethod
     def push(cls, *args: object, **kwargs: object) -> TorchDispatchMode:
-        """A mode of this class; deprecated, as in torch."""
+        """Return a mode of this class; deprecated, as in torch."""
         warnings.warn("`Mode.push()` is no longer necessary and can be replaced with just `with Mode()`", stacklevel=2)
         return cls(*args, **kwargs)
 
@@ -34,12 +34,12 @@ class BaseTorchDispatchMode(TorchDispatchMode):
 
 
 def _get_current_dispatch_mode() -> DispatchMode | None:
-    """The innermost mode of this thread; None where there is none."""
+    """Return the innermost mode of this thread; None where there is none."""
     return state.modes[-1] if state.modes else None
 
 
 def _get_current_dispatch_mode_stack() -> list[DispatchMode]:
-    """The modes of this thread, outermost first."""
+    """Return the modes of this thread, outermost first."""
     return list(state.modes)
 
 
@@ -64,7 +64,7 @@ def is_traceable_wrapper_subclass_type(t: type) -> bool:
 
 
 def return_and_correct_aliasing(func: OpOverload, args: tuple, kwargs: dict, out: Any) -> Any:
-    """The result that a handler must return for `func`: written arguments themselves, else `out`.
+    """Return the result that a handler must return for `func`: written arguments themselves, else `out`.
 
     TypeError if a written argument is no tensor.
     """
@@ -85,7 +85,7 @@ def return_and_correct_aliasing(func: OpOverload, args: tuple, kwargs: dict, out
 def transform_subclass(
     t: Any, callback: Callable[[str, Tensor], Tensor], outer_size: Any = None, outer_stride: Any = None
 ) -> Any:
-    """A tensor of the class of `t`, with inner tensors replaced by `callback(name, inner)`."""
+    """Return a tensor of the class of `t`, with inner tensors replaced by `callback(name, inner)`."""
     names, context = t.__tensor_flatten__()
     inner = {name: callback(name, getattr(t, name)) for name in names}
     sizes = t.size() if outer_size is None else outer_size

@@ -40,7 +40,7 @@ class SequenceKey:
         return f"[{self.idx!r}]"
 
     def get(self, sequence):
-        """The child."""
+        """Return the child."""
         return sequence[self.idx]
 
 
@@ -54,7 +54,7 @@ class MappingKey:
         return f"[{self.key!r}]"
 
     def get(self, mapping):
-        """The child."""
+        """Return the child."""
         return mapping[self.key]
 
 
@@ -68,7 +68,7 @@ class GetAttrKey:
         return f".{self.name}"
 
     def get(self, obj):
-        """The child."""
+        """Return the child."""
         return getattr(obj, self.name)
 
 
@@ -77,12 +77,12 @@ KeyPath = tuple[KeyEntry, ...]
 
 
 def keystr(kp: KeyPath) -> str:
-    """A path as text: `[0].weight['a']`."""
+    """Return a path as text: `[0].weight['a']`."""
     return "".join(map(str, kp))
 
 
 def key_get(obj: Any, kp: KeyPath) -> Any:
-    """The object at a path."""
+    """Return the object at a path."""
     for key in kp:
         obj = key.get(obj)
     return obj
@@ -320,12 +320,12 @@ class LeafSpec(TreeSpec):
 
 
 def treespec_leaf() -> TreeSpec:
-    """The spec of a leaf."""
+    """Return the spec of a leaf."""
     return LEAF
 
 
 def treespec_tuple(iterable: Iterable[TreeSpec] = ()) -> TreeSpec:
-    """The spec of a tuple of trees."""
+    """Return the spec of a tuple of trees."""
     return TreeSpec(tuple, None, tuple(iterable))
 
 
@@ -333,17 +333,17 @@ def treespec_tuple(iterable: Iterable[TreeSpec] = ()) -> TreeSpec:
 
 
 def tree_leaves(tree: PyTree, is_leaf: IsLeaf = None) -> list[Any]:
-    """The leaves, left to right."""
+    """Return the leaves, left to right."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_iter(tree: PyTree, is_leaf: IsLeaf = None) -> Iterable[Any]:
-    """The leaves, one after the other."""
+    """Return the leaves, one after the other."""
     return iter(tree_leaves(tree, is_leaf))
 
 
 def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
-    """The spec of a tree."""
+    """Return the spec of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -354,7 +354,8 @@ def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: I
 
 
 def map_only(type_or_types_or_pred: Any, /) -> Callable:
-    """A decorator: apply the function to leaves of the given types (or that satisfy a predicate), and keep other leaves."""
+    """Return a decorator: apply the function to leaves of the given types (or that satisfy a predicate), and keep other
+    leaves."""
     kinds = type_or_types_or_pred
     is_type = isinstance(kinds, (type, tuple)) or not callable(kinds)
     holds = (lambda x: isinstance(x, kinds)) if is_type else kinds
@@ -366,7 +367,7 @@ def map_only(type_or_types_or_pred: Any, /) -> Callable:
 
 
 def tree_map_only(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """The tree with `func` applied to the leaves of the given types, or that satisfy a predicate."""
+    """Return the tree with `func` applied to the leaves of the given types, or that satisfy a predicate."""
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
@@ -428,7 +429,7 @@ def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[Ke
 
 
 def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """The tree with each leaf replaced by `func(path, leaf, *others)`."""
+    """Return the tree with each leaf replaced by `func(path, leaf, *others)`."""
     pairs, spec = tree_flatten_with_path(tree, is_leaf)
     others = [spec.flatten_up_to(rest) for rest in rests]
     return tree_unflatten([func(path, leaf, *more) for (path, leaf), *more in zip(pairs, *others, strict=True)], spec)
@@ -438,7 +439,7 @@ def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, i
 
 
 def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf = None) -> list[Any] | None:
-    """The leaves of `tree`, each repeated for the leaves of `treespec` at its place; None if the containers differ."""
+    """Return the leaves of `tree`, each repeated for the leaves of `treespec` at its place; None if the containers differ."""
     if _is_leaf(tree, is_leaf):
         return [tree] * treespec.num_leaves
     if treespec.is_leaf():
@@ -457,7 +458,7 @@ def _broadcast_to_and_flatten(tree: PyTree, treespec: TreeSpec, is_leaf: IsLeaf 
 
 
 def treespec_pprint(treespec: TreeSpec) -> str:
-    """A spec as text: a tree with stars for leaves."""
+    """Return a spec as text: a tree with stars for leaves."""
     return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
@@ -467,10 +468,10 @@ class _Star:
 
 
 def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
-    """The leaves of a call's arguments."""
+    """Return the leaves of a call's arguments."""
     return tree_leaves((args, kwargs))
 
 
 def pytree_to_str(treespec: TreeSpec) -> str:
-    """A spec as text."""
+    """Return a spec as text."""
     return repr(treespec)

@@ -44,7 +44,7 @@ class _RecomputationDone(Exception):
 
 
 def noop_context_fn() -> tuple[AbstractContextManager, AbstractContextManager]:
-    """Two no-op contexts, for the first run and the recomputation."""
+    """Return two no-op contexts, for the first run and the recomputation."""
     return nullcontext(), nullcontext()
 
 
@@ -84,7 +84,7 @@ def checkpoint(
     `use_reentrant` explicitly.
     """
     if use_reentrant is None:
-        _warn_unsaid("checkpoint")
+        _warn_missing_option("checkpoint")
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if use_reentrant:
@@ -104,7 +104,7 @@ def checkpoint(
         return function(*args, **kwargs)
 
 
-def _warn_unsaid(name: str) -> None:
+def _warn_missing_option(name: str) -> None:
     warnings.warn(
         f"torch.utils.checkpoint.{name}: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
         "recommended; the default is use_reentrant=True.",
@@ -150,21 +150,21 @@ class _Frame:
         self.lock = threading.RLock()
 
     def pack(self, tensor: Tensor) -> int:
-        """A tensor's number."""
-        self.saved.append(_facts(tensor))
+        """Return a tensor's number."""
+        self.saved.append(_metadata(tensor))
         return len(self.saved) - 1
 
     def unpack(self, number: int) -> Tensor:
-        """The tensor of that number, after recomputation if this backward pass has not done it yet."""
+        """Return the tensor of that number, after recomputation if this backward pass has not done it yet."""
         task = state.backward_task
         current = -2 if task is None else task.number
         with self.lock:
             if self.backward_number != current or task is None:
-                self._run_again()
+                self._recompute()
                 self.backward_number = current
             return self.found[number]
 
-    def _run_again(self) -> None:
+    def _recompute(self) -> None:
         self.found = found = []
 
         def keep(tensor: Tensor) -> int:
@@ -190,11 +190,12 @@ class _Frame:
                 f"Number of tensors saved during forward: {len(self.saved)}\n"
                 f"Number of tensors saved during recomputation: {len(found)}."
             )
-        pairs = zip(self.saved, map(_facts, found), strict=True)
+        pairs = zip(self.saved, map(_metadata, found), strict=True)
         differing = [(number, before, now) for number, (before, now) in enumerate(pairs) if before != now]
         if self.checked and differing:
             lines = [
-                f"tensor at position {number}:\nsaved metadata: {_shown(before)}\nrecomputed metadata: {_shown(now)}"
+                f"tensor at position {number}:\nsaved metadata: {_describe_metadata(before)}\n"
+                f"recomputed metadata: {_describe_metadata(now)}"
                 for number, before, now in differing
             ]
             raise CheckpointError(
@@ -203,11 +204,11 @@ class _Frame:
             )
 
 
-def _facts(tensor: Tensor) -> tuple:
+def _metadata(tensor: Tensor) -> tuple:
     return (tensor.shape, tensor.dtype, tensor.device)
 
 
-def _shown(facts: tuple) -> dict[str, Any]:
+def _describe_metadata(facts: tuple) -> dict[str, Any]:
     return dict(zip(("shape", "dtype", "device"), facts, strict=True))
 
 
@@ -257,7 +258,7 @@ def checkpoint_sequential(
     ValueError for options other than `preserve_rng_state`.
     """
     if use_reentrant is None:
-        _warn_unsaid("checkpoint_sequential")
+        _warn_missing_option("checkpoint_sequential")
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -265,12 +266,12 @@ def checkpoint_sequential(
     parts = list(functions.children()) if isinstance(functions, Sequential) else list(functions)
     size = len(parts) // segments
     for begin in range(0, size * (segments - 1), size) if size else ():
-        run = _chain(parts[begin : begin + size])
+        run = _compose(parts[begin : begin + size])
         input = checkpoint(run, input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
-    return _chain(parts[size * (segments - 1) :])(input)
+    return _compose(parts[size * (segments - 1) :])(input)
 
 
-def _chain(functions: list[Callable]) -> Callable:
+def _compose(functions: list[Callable]) -> Callable:
     def run(value: Any) -> Any:
         for function in functions:
             value = function(value)
@@ -280,7 +281,7 @@ def _chain(functions: list[Callable]) -> Callable:
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The indices of the accelerators that tensors are on, and the states of their random numbers: there are none."""
+    """Return the indices of the accelerators that tensors are on, and the states of their random numbers: there are none."""
     return [], []
 
 

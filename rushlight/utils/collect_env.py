@@ -53,7 +53,7 @@ def get_env_info() -> SystemEnv:
 
 
 def pretty_str(envinfo: SystemEnv) -> str:
-    """The facts as text."""
+    """Return the facts as text."""
     return "\n".join(f"{name.replace('_', ' ')}: {value}" for name, value in envinfo._asdict().items()) + "\n"
 
 

@@ -34,7 +34,7 @@ class DLDeviceType(IntEnum):
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor that shares the memory of an object with `__dlpack__`, or of a capsule; a copy of it where `copy`.
+    """Return a tensor that shares the memory of an object with `__dlpack__`, or of a capsule; a copy of it where `copy`.
 
     ValueError for a `device` other than the CPU, because memory cannot be shared across devices.
     """

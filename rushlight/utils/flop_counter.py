@@ -27,10 +27,11 @@ flop_registry: dict[Any, Callable] = {}
 
 
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Callable], Callable]:
-    """A decorator that adds a formula for packets. With `get_raw`, the formula gets the tensors instead of their sizes."""
+    """Return a decorator that adds a formula for packets. With `get_raw`, the formula gets the tensors instead of their
+    sizes."""
 
     def decorate(formula: Callable) -> Callable:
-        used = formula if get_raw else _of_sizes(formula)
+        used = formula if get_raw else _pass_sizes(formula)
         for target in targets if isinstance(targets, list | tuple) else [targets]:
             if target in flop_registry:
                 raise ValueError(f"duplicate registrations for {target}")
@@ -40,14 +41,14 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable[[Call
     return decorate
 
 
-def _size_of(value: Any) -> Any:
+def _shape_or_value(value: Any) -> Any:
     return value.shape if isinstance(value, Tensor) else value
 
 
-def _of_sizes(formula: Callable) -> Callable:
+def _pass_sizes(formula: Callable) -> Callable:
     @wraps(formula)
     def counted(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-        args, kwargs, out_shape = tree_map(_size_of, (args, kwargs, out_val))
+        args, kwargs, out_shape = tree_map(_shape_or_value, (args, kwargs, out_val))
         return formula(*args, out_shape=out_shape, **kwargs)
 
     return counted
@@ -55,30 +56,31 @@ def _of_sizes(formula: Callable) -> Callable:
 
 @register_flop_formula(aten.mm)
 def mm_flop(a: Sequence[int], b: Sequence[int], *args: Any, out_shape: Any = None, **kwargs: Any) -> int:
-    """The FLOPs of a matrix product."""
+    """Return the FLOPs of a matrix product."""
     return a[0] * a[1] * b[1] * 2
 
 
 @register_flop_formula(aten.addmm)
 def addmm_flop(added: Any, a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """The FLOPs of a matrix product; the addition does not count."""
+    """Return the FLOPs of a matrix product; the addition does not count."""
     return mm_flop(a, b)
 
 
 @register_flop_formula(aten.bmm)
 def bmm_flop(a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """The FLOPs of a batched matrix product."""
+    """Return the FLOPs of a batched matrix product."""
     return a[0] * mm_flop(a[1:], b[1:])
 
 
 @register_flop_formula(aten.baddbmm)
 def baddbmm_flop(added: Any, a: Sequence[int], b: Sequence[int], out_shape: Any = None, **kwargs: Any) -> int:
-    """The FLOPs of a batched matrix product; the addition does not count."""
+    """Return the FLOPs of a batched matrix product; the addition does not count."""
     return bmm_flop(a, b)
 
 
 def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], transposed: bool = False) -> int:
-    """The FLOPs of a convolution: each filter element meets each position of the output, or of the input if transposed."""
+    """Return the FLOPs of a convolution: each filter element meets each position of the output, or of the input if
+    transposed."""
     places = x[2:] if transposed else out[2:]
     return prod(places) * prod(w[2:]) * x[0] * w[0] * w[1] * 2
 
@@ -86,15 +88,15 @@ def conv_flop_count(x: Sequence[int], w: Sequence[int], out: Sequence[int], tran
 @register_flop_formula(aten.convolution)
 def conv_flop(x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, *args: Any,
               out_shape: Any = None, **kwargs: Any) -> int:  # fmt: skip
-    """The FLOPs of a convolution."""
+    """Return the FLOPs of a convolution."""
     return conv_flop_count(x, w, out_shape, transposed)
 
 
 @register_flop_formula(aten.convolution_backward)
 def conv_backward_flop(grad: Any, x: Any, w: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
                        output_padding: Any, groups: int, output_mask: Any, out_shape: Any = None) -> int:  # fmt: skip
-    """The FLOPs of a convolution's gradients, which are convolutions of the gradient with the weight, and of the input with the
-    gradient."""
+    """Return the FLOPs of a convolution's gradients, which are convolutions of the gradient with the weight, and of the input
+    with the gradient."""
     count = 0
     if output_mask[0]:
         count += conv_flop_count(grad, w, out_shape[0], not transposed)
@@ -123,7 +125,8 @@ class FlopCounterMode(TorchDispatchMode):
         self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         custom = custom_mapping or {}
         raw = {
-            target: formula if getattr(formula, "_get_raw", False) else _of_sizes(formula) for target, formula in custom.items()
+            target: formula if getattr(formula, "_get_raw", False) else _pass_sizes(formula)
+            for target, formula in custom.items()
         }
         self.flop_registry = {**flop_registry, **raw}
         self.mod_tracker = ModuleTracker()
@@ -131,7 +134,7 @@ class FlopCounterMode(TorchDispatchMode):
             self.mod_tracker.name_of(module)
 
     def get_total_flops(self) -> int:
-        """The sum over all operators."""
+        """Return the sum over all operators."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[Any, int]]:

@@ -29,7 +29,7 @@ class ModuleTracker:
         self._handles: list[Any] = []
 
     def name_of(self, module: Module) -> str:
-        """The name of a module; the first call names all modules below it, too."""
+        """Return the name of a module; the first call names all modules below it, too."""
         if module not in self._names:
             for path, child in module.named_modules():
                 self._names.setdefault(child, type(module).__name__ + (f".{path}" if path else ""))
@@ -37,8 +37,8 @@ class ModuleTracker:
 
     def __enter__(self) -> ModuleTracker:
         self._handles = [
-            register_module_forward_pre_hook(self._before),
-            register_module_forward_hook(self._after, always_call=True),
+            register_module_forward_pre_hook(self._enter_forward),
+            register_module_forward_hook(self._leave_forward, always_call=True),
         ]
         return self
 
@@ -46,29 +46,29 @@ class ModuleTracker:
         for handle in self._handles:
             handle.remove()
 
-    def _before(self, module: Module, inputs: Any) -> None:
+    def _enter_forward(self, module: Module, inputs: Any) -> None:
         name = self.name_of(module)
         self.parents.add(name)
-        self._when_gradients_arrive(inputs, self._leaving(name))
+        self._when_gradients_arrive(inputs, self._make_leave_backward(name))
 
-    def _after(self, module: Module, inputs: Any, outputs: Any) -> None:
+    def _leave_forward(self, module: Module, inputs: Any, outputs: Any) -> None:
         name = self.name_of(module)
         self.parents.discard(name)
-        self._when_gradients_arrive(outputs, self._entering(name))
+        self._when_gradients_arrive(outputs, self._make_enter_backward(name))
 
     def _when_gradients_arrive(self, values: Any, call: Callable) -> None:
         tensors = [value for value in tree_leaves(values) if isinstance(value, Tensor) and value.requires_grad]
         if tensors:
             register_multi_grad_hook(tensors, call)
 
-    def _entering(self, name: str) -> Callable:
+    def _make_enter_backward(self, name: str) -> Callable:
         def enter(grads: Any) -> None:
             self.is_bw = True
             self.parents.add(name)
 
         return enter
 
-    def _leaving(self, name: str) -> Callable:
+    def _make_leave_backward(self, name: str) -> Callable:
         def leave(grads: Any) -> None:
             self.parents.discard(name)
 

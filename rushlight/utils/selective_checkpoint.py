@@ -63,10 +63,10 @@ def create_selective_checkpoint_contexts(
     invalid policy.
     """
     kept: _Results = {}
-    return _CachingMode(_policy(policy_fn_or_list), kept), _ReplayMode(kept, allow_cache_entry_mutation)
+    return _CachingMode(_make_policy(policy_fn_or_list), kept), _ReplayMode(kept, allow_cache_entry_mutation)
 
 
-def _policy(given: Policy | Sequence[OpOverload]) -> Policy:
+def _make_policy(given: Policy | Sequence[OpOverload]) -> Policy:
     if callable(given):
         return given
     if not isinstance(given, list):
@@ -77,7 +77,7 @@ def _policy(given: Policy | Sequence[OpOverload]) -> Policy:
     return lambda context, op, *args, **kwargs: op in given
 
 
-def _runs_twice(op: OpOverload) -> bool:
+def _runs_in_both(op: OpOverload) -> bool:
     """Whether an operator is a view or a write, which both runs execute."""
     return op.is_view or op.is_mutable
 
@@ -91,9 +91,9 @@ class _CachingMode(DispatchMode):
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict) -> Any:
         result = op(*args, **kwargs)
-        if not _runs_twice(op):
+        if not _runs_in_both(op):
             is_saved = self.policy(SelectiveCheckpointContext(is_recompute=False), op, *args, **kwargs) in _SAVED
-            self.kept.setdefault(op, []).append(tree_map(_keep, result) if is_saved else None)
+            self.kept.setdefault(op, []).append(tree_map(_wrap_cached, result) if is_saved else None)
         return result
 
 
@@ -123,7 +123,7 @@ class _ReplayMode(DispatchMode):
         if waiting and waiting[0] is not None:
             return tree_map(self._unwrap_cached, waiting.pop(0))
         result = op(*args, **kwargs)
-        if waiting and not _runs_twice(op):
+        if waiting and not _runs_in_both(op):
             del waiting[0]
         return result
 
@@ -135,5 +135,5 @@ class _ReplayMode(DispatchMode):
         return aten.alias(value.tensor)
 
 
-def _keep(value: Any) -> Any:
+def _wrap_cached(value: Any) -> Any:
     return _CachedTensor(aten.alias(value), value._version) if isinstance(value, Tensor) else value

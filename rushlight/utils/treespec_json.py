@@ -11,7 +11,7 @@ _NAMES = {list: "builtins.list", tuple: "builtins.tuple", dict: "builtins.dict",
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
-    """A shape as JSON, for trees of lists, tuples, dicts and ordered dicts. NotImplementedError for other containers."""
+    """Return a shape as JSON, for trees of lists, tuples, dicts and ordered dicts. NotImplementedError for other containers."""
     if not isinstance(treespec, TreeSpec):
         raise TypeError(
             "treespec_dumps(treespec, protocol): Expected `treespec` to be instance of TreeSpec "
@@ -32,7 +32,7 @@ def _as_json(spec: TreeSpec) -> dict:
 
 
 def treespec_loads(serialized: str) -> TreeSpec:
-    """The inverse of `treespec_dumps`."""
+    """Parse the text that `treespec_dumps` wrote."""
     protocol, found = json.loads(serialized)
     if protocol != 1:
         raise ValueError(f"Unknown protocol {protocol}. Available protocols: [1]")

@@ -105,7 +105,7 @@ class WeakIdKeyDictionary(MutableMapping):
     __copy__ = copy
 
     def keyrefs(self) -> list[weakref.ref]:
-        """The references to the keys."""
+        """Return the references to the keys."""
         return list(self.data)
 
 

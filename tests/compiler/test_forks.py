@@ -58,7 +58,7 @@ assert os.waitpid(child, 0)[1] == 0 and gc.isenabled()
 
 def test_a_child_does_not_keep_others_from_building(tmp_path):
     """A forked process has what its parent had open, and a lock stays with that unless it is given back."""
-    with cache._alone(tmp_path, "ab"):
+    with cache._lock_entry(tmp_path, "ab"):
         ready, done = os.pipe(), os.pipe()
         child = os.fork()
         if child == 0:

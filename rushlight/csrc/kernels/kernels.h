@@ -1,8 +1,8 @@
 /* The native CPU kernels, as C sees them. Plain C: knows nothing of Python, so any native code may call it from any thread.
 
    rushlight._kernels exports one RushlightKernels in a capsule of the name RUSHLIGHT_KERNELS_CAPSULE (PyCapsule_Import).
-   Functions that return int give 1 when the work is done and 0 when there is no kernel for these arguments: nothing was
-   written then, and the caller does the work by other means. Large work is shared among threads inside. */
+   Functions that return int return 1 if the work is done, and 0 if there is no kernel for these arguments: then nothing was
+   written, and the caller does the work in another way. Large work is shared among threads inside. */
 #ifndef RUSHLIGHT_KERNELS_H
 #define RUSHLIGHT_KERNELS_H
 
@@ -88,7 +88,8 @@ typedef struct {
     double scalars[RL_MAX_SCALARS]; /* the first is the number of steps so far */
 } RlParameter;
 
-/* The options of each optimizer, as in rushlight.optim; flags are 0 or 1. */
+/* The options of each optimizer, as in rushlight.optim; flags are 0 or 1. The comment at each struct lists the optimizer's state
+   tensors and, after a semicolon, its scalars. */
 typedef struct {
     double lr, momentum, dampening, weight_decay, nesterov, maximize;
 /* state: momentum_buffer, uninitialised while the number of steps is 0; SGD does not advance that number */

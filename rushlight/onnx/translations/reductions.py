@@ -11,14 +11,14 @@ from rushlight.onnx.translations.table import translation
 
 
 def dims_of(x: Value, dims: int | Sequence[int] | None) -> list[int]:
-    """The dimensions of a reduction, counted from the front; all of them where none is named."""
+    """Return the dimensions of a reduction, counted from the front; all of them where none is named."""
     rank = len(x.shape)
     chosen = [dims] if isinstance(dims, int) else dims or range(rank)
     return sorted(dim % max(rank, 1) for dim in chosen) if rank else []
 
 
 def reduced(g: GraphBuilder, kind: str, x: str, dims: list[int], keepdim: bool) -> str:
-    """A reduction; of a scalar nothing is reduced."""
+    """Return a reduction; of a scalar nothing is reduced."""
     return g.reduce(kind, x, dims, keepdim) if dims else g.op("Identity", x)
 
 

@@ -100,7 +100,7 @@ def select_scatter(g: GraphBuilder, x: Value, source: Value, dim: int, index: in
 
 
 def _without(g: GraphBuilder, x: Value, dim: int) -> list[Any]:
-    """The sizes of all dimensions but one, as values."""
+    """Return the sizes of all dimensions but one, as values."""
     return [
         Value(g.op("Gather", g.op("Shape", x), g.scalar(other, int64), axis=0), None)
         for other in range(len(x.shape)) if other != dim
@@ -143,7 +143,7 @@ def index(g: GraphBuilder, x: Value, indices: Sequence[Value | None]) -> str:
 
 
 def _broadcast(g: GraphBuilder, values: Sequence[Value]) -> str:
-    """A tensor of the shape that values have together."""
+    """Return a tensor of the shape that values have together."""
     found = values[0].name
     for other in values[1:]:
         found = g.op("Add", found, other)

@@ -17,7 +17,7 @@ class _CombinedLR(LRScheduler):
     _schedulers: list[LRScheduler]
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer, with schedules replaced by their state dicts."""
+        """Return all fields but the optimizer, with schedules replaced by their state dicts."""
         state = {name: value for name, value in super().state_dict().items() if name != "_schedulers"}
         return {**state, "_schedulers": [schedule.state_dict() for schedule in self._schedulers]}
 

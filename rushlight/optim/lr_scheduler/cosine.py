@@ -18,13 +18,13 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates for epoch `last_epoch`, one per group."""
+        """Return the rates for epoch `last_epoch`, one per group."""
         self._warn_outside_step()
         if self._step_count == 1 and self.last_epoch > 0:
             return self._get_closed_form_lr()
         if self._is_initial:
             return self._current()
-        before, now = self._height(self.last_epoch - 1), self._height(self.last_epoch)
+        before, now = self._cosine_part(self.last_epoch - 1), self._cosine_part(self.last_epoch)
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             # The rate was at its minimum, from which no ratio recovers it.
             return [
@@ -33,9 +33,9 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (rate - self.eta_min) * (now / before) for rate in self._current()]
 
     def _get_closed_form_lr(self) -> list[float | Tensor]:
-        return [self.eta_min + (base - self.eta_min) * self._height(self.last_epoch) for base in self.base_lrs]
+        return [self.eta_min + (base - self.eta_min) * self._cosine_part(self.last_epoch) for base in self.base_lrs]
 
-    def _height(self, epoch: int) -> float:
+    def _cosine_part(self, epoch: int) -> float:
         return (1 + math.cos(math.pi * epoch / self.T_max)) / 2
 
 
@@ -61,7 +61,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates at position `T_cur` of the current run, one per group."""
+        """Return the rates at position `T_cur` of the current run, one per group."""
         self._warn_outside_step()
         height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
@@ -84,7 +84,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         self._update_lr()
 
     def _locate(self, epoch: float) -> tuple[float, int]:
-        """An epoch's position in its run, and the length of that run."""
+        """Return an epoch's position in its run, and the length of that run."""
         if epoch < self.T_0:
             return epoch, self.T_0
         if self.T_mult == 1:

@@ -77,13 +77,13 @@ class CyclicLR(LRScheduler):
             group["max_momentum"], group["base_momentum"] = high, low
 
     def scale_fn(self, x: float) -> float:
-        """The height of the cycle with this number, or at this step, as a fraction of the full height."""
+        """Return the height of the cycle with this number, or at this step, as a fraction of the full height."""
         if self._scale_fn_custom is not None:
             return self._scale_fn_custom(x)
         return _HEIGHTS[self.mode][0](x, self.gamma)
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates for step `last_epoch`, one per group; sets the momenta."""
+        """Return the rates for step `last_epoch`, one per group; sets the momenta."""
         self._warn_outside_step()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         place = 1.0 + self.last_epoch / self.total_size - cycle
@@ -96,7 +96,7 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * part for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer; a `scale_fn` that is an object is replaced by its attributes."""
+        """Return all fields but the optimizer; a `scale_fn` that is an object is replaced by its attributes."""
         state = super().state_dict()
         function = state.pop("_scale_fn_custom")
         plain = function is None or isinstance(function, types.FunctionType)

@@ -27,7 +27,7 @@ class _FunctionLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer; functions are left out, callable objects are replaced by their attributes."""
+        """Return all fields but the optimizer; functions are left out, callable objects are replaced by their attributes."""
         state = {name: value for name, value in super().state_dict().items() if name != "lr_lambdas"}
         state["lr_lambdas"] = [
             None if isinstance(function, types.FunctionType) else dict(getattr(function, "__dict__", {}))
@@ -49,7 +49,7 @@ class LambdaLR(_FunctionLR):
     """The initial rate times `lr_lambda(epoch)`; one function for all groups, or one per group."""
 
     def get_lr(self) -> Rates:
-        """The rates for epoch `last_epoch`, one per group."""
+        """Return the rates for epoch `last_epoch`, one per group."""
         self._warn_outside_step()
         return [rate * function(self.last_epoch) for function, rate in zip(self.lr_lambdas, self.base_lrs, strict=True)]
 
@@ -58,7 +58,7 @@ class MultiplicativeLR(_FunctionLR):
     """The rate times `lr_lambda(epoch)` in every epoch but the first; one function for all groups, or one per group."""
 
     def get_lr(self) -> Rates:
-        """The rates for epoch `last_epoch`, one per group."""
+        """Return the rates for epoch `last_epoch`, one per group."""
         self._warn_outside_step()
         if self._is_initial:
             return self._current()
@@ -71,7 +71,7 @@ class _FactorLR(LRScheduler):
     one."""
 
     def get_lr(self) -> Rates:
-        """The rates for epoch `last_epoch`, one per group."""
+        """Return the rates for epoch `last_epoch`, one per group."""
         self._warn_outside_step()
         factor = self._step_factor(self.last_epoch)
         return self._current() if factor is None else [rate * factor for rate in self._current()]

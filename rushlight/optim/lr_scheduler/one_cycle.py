@@ -71,7 +71,7 @@ class OneCycleLR(LRScheduler):
             group["max_momentum"], group["base_momentum"] = largest, least
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates for step `last_epoch`, one per group; sets the momenta."""
+        """Return the rates for step `last_epoch`, one per group; sets the momenta."""
         self._warn_outside_step()
         step = self.last_epoch
         if step > self.total_steps:
@@ -84,13 +84,13 @@ class OneCycleLR(LRScheduler):
         part = (step - begin) / (phase["end_step"] - begin)
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
-                momentum = self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], part)
+                momentum = self._interpolate(group[phase["start_momentum"]], group[phase["end_momentum"]], part)
                 set_momentum(group, momentum, self.use_beta1)
         return [
-            self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in self.optimizer.param_groups
+            self._interpolate(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in self.optimizer.param_groups
         ]
 
-    def _between(self, start: float, end: float, part: float) -> float:
+    def _interpolate(self, start: float, end: float, part: float) -> float:
         if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
@@ -107,7 +107,7 @@ def _total_steps(total: int | None, epochs: int | None, steps_per_epoch: int | N
 
 
 def _phases(steps: int, rising: float, three: bool) -> list[dict[str, Any]]:
-    """The phases: the end of each, and the group's fields between which it moves."""
+    """Return the phases: the end of each, and the group's fields between which it moves."""
     up = float(rising * steps) - 1
     if three:
         ends: list[tuple] = [(up, _RISE), (float(2 * rising * steps) - 2, _FALL), (steps - 1, _END)]

@@ -114,7 +114,7 @@ class ReduceLROnPlateau(LRScheduler):
         return value < bound if lower else value > bound
 
     def get_lr(self) -> list[float | Tensor]:
-        """The current rates."""
+        """Return the current rates."""
         return self._current()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -56,7 +56,7 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr()")
 
     def get_last_lr(self) -> list[float | Tensor]:
-        """The rates that the last step set."""
+        """Return the rates that the last step set."""
         return self._last_lr
 
     @counts_steps
@@ -103,7 +103,7 @@ class LRScheduler:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """All fields but the optimizer."""
+        """Return all fields but the optimizer."""
         return {name: value for name, value in self.__dict__.items() if name != "optimizer"}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -119,7 +119,7 @@ def check_optimizer(optimizer: Any) -> Optimizer:
 
 
 def current_rates(optimizer: Optimizer) -> list[float | Tensor]:
-    """The rates of the groups; tensors are copied."""
+    """Return the rates of the groups; tensors are copied."""
     return [_copy_rate(group["lr"]) for group in optimizer.param_groups]
 
 

@@ -18,7 +18,7 @@ _MAX_SPREAD = 0.1  # measurements warn if the interquartile range exceeds this s
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """A number with `n` significant digits. ValueError where `n` is no positive integer."""
+    """Return a number with `n` significant digits. ValueError where `n` is no positive integer."""
     if n != int(n) or n < 1:
         raise ValueError(f"trim_sigfig: n must be a positive integer, got {n}")
     if x == 0 or not math.isfinite(x):
@@ -28,7 +28,7 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """A suitable unit for a time in seconds, and its length: ("us", 1e-6)."""
+    """Return a suitable unit for a time in seconds, and its length: ("us", 1e-6)."""
     unit = "ns"
     for name, size in _UNITS.items():
         if t >= size:
@@ -37,7 +37,7 @@ def select_unit(t: float) -> tuple[str, float]:
 
 
 def unit_to_english(u: str) -> str:
-    """A unit's name: "us" is "microsecond"."""
+    """Return a unit's name: "us" is "microsecond"."""
     return _NAMES[u]
 
 
@@ -80,13 +80,13 @@ class TaskSpec:
         return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n" + _indent(self.stmt)
 
     def setup_str(self) -> str:
-        """The setup as shown in tables."""
+        """Return the setup as shown in tables."""
         if not self.setup or self.setup == "pass":
             return ""
         return f"setup:\n{_indent(self.setup)}" if "\n" in self.setup else f"setup: {self.setup}"
 
     def summarize(self) -> str:
-        """All of it, in lines."""
+        """Return all of it, in lines."""
         parts = [self.title, self.description or "", self.setup_str()]
         if self.env:
             parts.append(f"environment: {self.env}")
@@ -204,7 +204,7 @@ class Measurement:
 
 
 def _quantile(ordered: Sequence[float], part: float) -> float:
-    """A quantile of sorted numbers, by interpolation."""
+    """Return a quantile of sorted numbers, by interpolation."""
     place = part * (len(ordered) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)

@@ -37,19 +37,19 @@ class Job:
     verbose: bool = False
 
     def compile_flags(self) -> list[str]:
-        """The compiler's arguments besides the files."""
+        """Return the compiler's arguments besides the files."""
         given = [f"-I{path}" for path in (*self.include_paths, *include_paths())]
         return [*FLAGS, f"-DTORCH_EXTENSION_NAME={self.name}", "-DTORCH_API_INCLUDE_EXTENSION_H", *given, *self.cflags]
 
     def text(self) -> str:
-        """All sources as text; a single one verbatim, because it is compiled from that file."""
+        """Return all sources as text; a single one verbatim, because it is compiled from that file."""
         if len(self.sources) == 1:
             return self.sources[0][1]
         return "\n".join(f"// {path}\n{text}" for path, text in self.sources)
 
 
 def include_paths(device_type: str = "cpu") -> list[str]:
-    """The folders in which sources of extensions find their headers: ours, and Python's."""
+    """Return the folders in which sources of extensions find their headers: ours, and Python's."""
     return [str(INCLUDE), sysconfig.get_paths()["include"]]
 
 
@@ -60,7 +60,7 @@ def _headers_digest() -> str:
 
 
 def library_of(job: Job, load: Callable[[Path], object]) -> tuple[object, Path]:
-    """The result of `load` for the job's library, and the library's path. BuildError with the compiler's output."""
+    """Return the result of `load` for the job's library, and the library's path. BuildError with the compiler's output."""
     compiler = toolchain.compiler()
     _require_python_headers()
     flags = (flag for flag in job.compile_flags() if flag != f"-I{INCLUDE}")  # the key covers this folder's content
@@ -85,19 +85,19 @@ def _require_python_headers() -> None:
 
 
 def _complete_key(first: str, job: Job, compiler: Command) -> str:
-    """The key with the content of the user's headers."""
+    """Return the key with the content of the user's headers."""
     if not job.include_paths and not any(Path(path).is_absolute() or '#include "' in text for path, text in job.sources):
         return first
     manifest = _manifest_path(first)
     if manifest is not None:
-        key = _key_with(first, _read_manifest(manifest))
+        key = _hash_headers(first, _read_manifest(manifest))
         if cache.is_intact(manifest.parent / f"{key}.so"):
             return key
     headers = _dependencies(job, compiler)
     if manifest is not None:
         with contextlib.suppress(OSError):  # building the library will report that the cache is unusable
             cache.write_atomically(manifest, json.dumps(headers).encode())
-    return _key_with(first, headers)
+    return _hash_headers(first, headers)
 
 
 def _manifest_path(first: str) -> Path | None:
@@ -115,7 +115,7 @@ def _read_manifest(path: Path) -> list[str] | None:
     return found if isinstance(found, list) and all(isinstance(name, str) for name in found) else None
 
 
-def _key_with(first: str, headers: list[str] | None) -> str:
+def _hash_headers(first: str, headers: list[str] | None) -> str:
     contents: list[bytes] = []
     for name in headers or ():
         try:
@@ -126,11 +126,11 @@ def _key_with(first: str, headers: list[str] | None) -> str:
 
 
 def _dependencies(job: Job, compiler: Command) -> list[str]:
-    """The files that the sources include, except the system's and ours."""
+    """Return the files that the sources include, except the system's and ours."""
     folder = cache.process_folder()
     found: set[str] = set()
     for path, text in job.sources:
-        command = [*compiler, *job.compile_flags(), "-MM", "-MT", "x", "-x", "c++", _on_disk(folder, path, text)]
+        command = [*compiler, *job.compile_flags(), "-MM", "-MT", "x", "-x", "c++", _write_source(folder, path, text)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=toolchain.time_limit())
         except (OSError, subprocess.TimeoutExpired) as error:
@@ -143,8 +143,8 @@ def _dependencies(job: Job, compiler: Command) -> list[str]:
     return sorted(name for name in found if not name.startswith(ours))
 
 
-def _on_disk(folder: Path, path: str, text: str) -> str:
-    """The path of a source; a text that is not the user's file is written to `folder`."""
+def _write_source(folder: Path, path: str, text: str) -> str:
+    """Return the path of a source; a text that is not the user's file is written to `folder`."""
     if Path(path).is_absolute():
         return path
     written = folder / path

@@ -40,7 +40,7 @@ def load_inline(
     use_pch: bool = False,
     no_implicit_headers: bool = False,
 ) -> types.ModuleType | str:
-    """The module `name`, built from C++ texts, which are one source after `#include <torch/extension.h>`.
+    """Return the module `name`, built from C++ texts, which are one source after `#include <torch/extension.h>`.
 
     `functions` names C++ functions that become the module's: a name, names, or a mapping of names to documentation. Without it
     the texts bind functions themselves (`PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }`). With
@@ -50,12 +50,12 @@ def load_inline(
     ValueError for a name that is no identifier, TypeError for sources that are no text, RuntimeError for CUDA and SYCL,
     BuildError (a RuntimeError) with the compiler's message, CompilerMissing where there is no compiler.
     """
-    _no_devices(cuda_sources, sycl_sources, with_cuda, with_sycl)
+    _refuse_devices(cuda_sources, sycl_sources, with_cuda, with_sycl)
     parts = [] if no_implicit_headers else ["#include <torch/extension.h>"]
-    parts += _texts("cpp_sources", cpp_sources)
+    parts += _check_texts("cpp_sources", cpp_sources)
     if functions is not None:
         parts.append(_bindings(functions))
-    job = _job(name, [("main.cpp", "\n".join(parts) + "\n")], extra_cflags, extra_ldflags, extra_include_paths, verbose)
+    job = _make_job(name, [("main.cpp", "\n".join(parts) + "\n")], extra_cflags, extra_ldflags, extra_include_paths, verbose)
     return _load(job, is_python_module, build_directory)
 
 
@@ -75,28 +75,28 @@ def load(
     is_standalone: bool = False,
     keep_intermediates: bool = True,
 ) -> types.ModuleType | str:
-    """The module `name`, built from C++ files, which are compiled side by side. Otherwise like `load_inline`.
+    """Return the module `name`, built from C++ files, which are compiled side by side. Otherwise like `load_inline`.
 
     It is built again when a source, or a header that it includes, has changed. FileNotFoundError for sources that do not exist.
     """
     paths = [Path(path).absolute() for path in ([sources] if isinstance(sources, str | Path) else sources)]
     cuda = [str(path) for path in paths if path.suffix in (".cu", ".sycl")]
-    _no_devices(cuda, None, with_cuda, with_sycl)
+    _refuse_devices(cuda, None, with_cuda, with_sycl)
     if is_standalone:
         raise RuntimeError("load: is_standalone is not supported: extensions are libraries here")
     given = [(str(path), path.read_text()) for path in paths]
-    job = _job(name, given, extra_cflags, extra_ldflags, extra_include_paths, verbose)
+    job = _make_job(name, given, extra_cflags, extra_ldflags, extra_include_paths, verbose)
     return _load(job, is_python_module, build_directory)
 
 
-def _no_devices(cuda: object, sycl: object, with_cuda: bool | None, with_sycl: bool | None) -> None:
+def _refuse_devices(cuda: object, sycl: object, with_cuda: bool | None, with_sycl: bool | None) -> None:
     if cuda or with_cuda:
         raise RuntimeError("CUDA sources cannot be built: extensions are for the CPU here")
     if sycl or with_sycl:
         raise RuntimeError("SYCL sources cannot be built: extensions are for the CPU here")
 
 
-def _texts(what: str, given: str | Sequence[str]) -> list[str]:
+def _check_texts(what: str, given: str | Sequence[str]) -> list[str]:
     texts = [given] if isinstance(given, str) else list(given)
     for text in texts:
         if not isinstance(text, str):
@@ -105,7 +105,7 @@ def _texts(what: str, given: str | Sequence[str]) -> list[str]:
 
 
 def _bindings(functions: str | Sequence[str] | Mapping[str, str]) -> str:
-    """The C++ text that binds functions to the module."""
+    """Return the C++ text that binds functions to the module."""
     if isinstance(functions, str):
         functions = [functions]
     if not isinstance(functions, Mapping):
@@ -114,25 +114,25 @@ def _bindings(functions: str | Sequence[str] | Mapping[str, str]) -> str:
     for function, doc in functions.items():
         if not isinstance(function, str) or not re.fullmatch(r"[A-Za-z_][\w:]*", function):
             raise ValueError(f"functions must name C++ functions, got {function!r}")
-        lines.append(f'  m.def("{function.rpartition(":")[2]}", &{function}, {_literal(str(doc))});')
+        lines.append(f'  m.def("{function.rpartition(":")[2]}", &{function}, {_string_literal(str(doc))});')
     return "\n".join([*lines, "}"])
 
 
-def _literal(text: str) -> str:
-    """A C++ string literal; special bytes are escaped numerically."""
+def _string_literal(text: str) -> str:
+    """Return a C++ string literal; special bytes are escaped numerically."""
     return '"' + "".join(chr(byte) if chr(byte).isalnum() or byte == 32 else f"\\{byte:03o}" for byte in text.encode()) + '"'
 
 
-def _job(name: str, sources: list[tuple[str, str]], cflags, ldflags, include_paths, verbose: bool) -> Job:
+def _make_job(name: str, sources: list[tuple[str, str]], cflags, ldflags, include_paths, verbose: bool) -> Job:
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
         raise ValueError(f"an extension's name must be an identifier, since C++ code uses it; got {name!r}")
     if not sources:
         raise ValueError(f"the extension {name!r} has no sources")
     paths = [include_paths] if isinstance(include_paths, str) else list(include_paths or ())
-    return Job(name, tuple(sources), _texts_of(cflags), _texts_of(ldflags), _texts_of(paths), bool(verbose))
+    return Job(name, tuple(sources), _as_texts(cflags), _as_texts(ldflags), _as_texts(paths), bool(verbose))
 
 
-def _texts_of(given: Sequence[str] | None) -> tuple[str, ...]:
+def _as_texts(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(str(item) for item in ([given] if isinstance(given, str) else given or ()))
 
 

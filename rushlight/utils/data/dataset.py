@@ -79,7 +79,7 @@ class StackDataset(Dataset[Any]):
         return self._sample([dataset[index] for dataset in self._parts])
 
     def __getitems__(self, indices: list[int]) -> list:
-        """The samples of a batch."""
+        """Return the samples of a batch."""
         columns = []
         for dataset in self._parts:
             column = _fetch_samples(dataset, indices)
@@ -114,7 +114,7 @@ class ConcatDataset(Dataset[T_co]):
 
     @staticmethod
     def cumsum(sequence: Sequence) -> list[int]:
-        """The cumulative lengths of the datasets."""
+        """Return the cumulative lengths of the datasets."""
         return list(itertools.accumulate(map(len, sequence)))
 
     def __len__(self) -> int:
@@ -167,7 +167,7 @@ class Subset(Dataset[T_co]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: list[int]) -> list[T_co]:
-        """The samples of a batch."""
+        """Return the samples of a batch."""
         return _fetch_samples(self.dataset, [self.indices[index] for index in indices])
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 def make_fetcher(
     iterable: bool, dataset: Any, auto_collation: bool, collate_fn: Callable, drop_last: bool
 ) -> Callable[[Any], Any]:
-    """The function from a sampler's item to a batch; for a stream, it raises StopIteration at the end."""
+    """Return the function from a sampler's item to a batch; for a stream, it raises StopIteration at the end."""
     if iterable:
         return _StreamFetcher(dataset, auto_collation, collate_fn, drop_last)
     return lambda indices: collate_fn(_samples(dataset, indices) if auto_collation else dataset[indices])

@@ -153,7 +153,8 @@ class WorkerIterator(LoaderIterator):
         self._send()
 
     def _receive(self) -> tuple:
-        """The next result of any worker; RuntimeError when it takes longer than the loader's timeout, or a worker died."""
+        """Return the next result of any worker; RuntimeError when it takes longer than the loader's timeout, or a worker
+        died."""
         workers = [p.sentinel for p, working in zip(self.processes, self.working, strict=True) if working]
         ready = wait([self.results._reader, *workers], self.loader.timeout or None)
         if not ready:

@@ -88,7 +88,7 @@ class RandomSampler(Sampler[int]):
 
 
 def random_seed(generator: Generator | None = None) -> int:
-    """A seed drawn from a generator, by default the default one."""
+    """Return a seed drawn from a generator, by default the default one."""
     return aten.empty([], dtype=int64).random_(generator=generator).item()
 
 

@@ -85,7 +85,7 @@ def open_folder(folder: Path) -> Path:
 
 
 def digest(*parts: str | bytes) -> str:
-    """A hash of the content of `parts`."""
+    """Return a hash of the content of `parts`."""
     joined = blake2b(digest_size=_DIGEST_BYTES)
     for part in parts:
         content = part.encode(errors="surrogatepass") if isinstance(part, str) else part  # a path may contain undecodable bytes
@@ -96,7 +96,7 @@ def digest(*parts: str | bytes) -> str:
 
 @functools.cache
 def version_of(library: str, folders: tuple[str, ...]) -> str:
-    """A fingerprint of a library's version: the times and sizes of the files in some folders."""
+    """Return a fingerprint of a library's version: the times and sizes of the files in some folders."""
     files: list[str] = []
     for folder in folders:
         _list_files(os.path.join(library, folder), files)
@@ -118,36 +118,36 @@ def _list_files(folder: str, files: list[str]) -> None:
 def obtain(
     keys: tuple[str, ...], text: str, make: Callable[[Path, Path, Path], None], load: Callable[[Path], T]
 ) -> tuple[T, Path, bool]:
-    """The result of `load` for a library, the library's path, and whether it was cached under one of `keys`.
+    """Return the result of `load` for a library, the library's path, and whether it was cached under one of `keys`.
 
     If it was not, `make(source, folder, output)` builds the source, a file that holds `text`, into `output`, with `folder` for
     its temporary files; it is kept under the first key. If the cache folder is unusable, a warning says so, and a temporary
     folder of the process replaces it from then on. BuildError when the second cannot be used either.
     """
     try:
-        return _try_in(open_folder(default_folder()), keys, text, make, load)
+        return _try_obtain(open_folder(default_folder()), keys, text, make, load)
     except OSError as error:
         warn_once(f"compile: compiled code is not kept, because {error}")
     try:
-        return _try_in(process_folder(), keys, text, make, load)
+        return _try_obtain(process_folder(), keys, text, make, load)
     except OSError as error:
         raise toolchain.BuildError(f"compiled code can neither be kept nor loaded: {error}") from error
 
 
 def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, bool] | None:
-    """The result of `obtain` for a cached library; None if it is not cached."""
+    """Return the result of `obtain` for a cached library; None if it is not cached."""
     try:
         return _load_intact(open_folder(default_folder()), keys, load)
     except OSError:
         return None
 
 
-def _try_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
-    """`_obtain_in`, but for a folder in which building has failed, raise the first error again unless the library is there."""
+def _try_obtain(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
+    """`_obtain`, but for a folder in which building has failed, raise the first error again unless the library is there."""
     reason = _refused.get(folder)
     if reason is None:
         try:
-            return _obtain_in(folder, keys, text, make, load)
+            return _obtain(folder, keys, text, make, load)
         except OSError as error:
             raise CacheUnusable(_refused.setdefault(folder, str(error))) from error
     with contextlib.suppress(OSError):
@@ -157,11 +157,11 @@ def _try_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load
     raise CacheUnusable(reason)
 
 
-def _obtain_in(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
+def _obtain(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
     found = _load_intact(folder, keys, load)
     if found is not None:
         return found
-    with _alone(folder, keys[0]):
+    with _lock_entry(folder, keys[0]):
         found = _load_intact(folder, keys, load)
         if found is not None:
             return found
@@ -184,7 +184,7 @@ def _load_intact(folder: Path, keys: tuple[str, ...], load: Callable) -> tuple |
 
 @functools.cache
 def process_folder() -> Path:
-    """A temporary folder of this process; OSError where none can be made."""
+    """Return a temporary folder of this process; OSError where none can be made."""
     folder, owner = Path(tempfile.mkdtemp(prefix="rushlight-")), os.getpid()
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
     return folder
@@ -206,7 +206,7 @@ def is_intact(library: Path) -> bool:
 
 
 def read(library: Path) -> bytes | None:
-    """The bytes of an intact library without its digest; else None."""
+    """Return the bytes of an intact library without its digest; else None."""
     try:
         data = library.read_bytes()
     except OSError:
@@ -214,14 +214,14 @@ def read(library: Path) -> bytes | None:
     with contextlib.suppress(OSError):  # a read-only cache still works
         os.utime(library)  # the least recently used entries are evicted first
     content = data[:-_DIGEST_BYTES]
-    return content if _seal(library, content) == data[-_DIGEST_BYTES:] else None
+    return content if _digest_of(library, content) == data[-_DIGEST_BYTES:] else None
 
 
 def add(folder: Path, key: str, text: bytes, content: bytes) -> None:
     """Add an entry that was built elsewhere."""
     library = folder / f"{key}.so"
     write_atomically(folder / f"{key}.cpp", text)
-    write_atomically(library, content + _seal(library, content))
+    write_atomically(library, content + _digest_of(library, content))
 
 
 def keep(path: Path, content: bytes) -> None:
@@ -229,13 +229,13 @@ def keep(path: Path, content: bytes) -> None:
     if path.parent in _refused:
         return
     try:
-        write_atomically(path, content + _seal(path, content))
+        write_atomically(path, content + _digest_of(path, content))
     except OSError as error:
         reason = _refused.setdefault(path.parent, str(error))
         warn_once(f"compile: compiled code is not kept, because {reason}")
 
 
-def _seal(library: Path, content: bytes) -> bytes:
+def _digest_of(library: Path, content: bytes) -> bytes:
     return blake2b(library.stem.encode() + b"\0" + content, digest_size=_DIGEST_BYTES).digest()
 
 
@@ -259,14 +259,14 @@ def _build_into(path: Path, make: Callable[[Path, Path], None]) -> None:
         if not output.is_file():
             raise toolchain.BuildError("the C++ compiler reported success and wrote no library")
         with open(output, "r+b") as file:
-            file.write(_seal(path, file.read()))
+            file.write(_digest_of(path, file.read()))
         os.replace(output, path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager
-def _alone(folder: Path, key: str) -> Iterator[None]:
+def _lock_entry(folder: Path, key: str) -> Iterator[None]:
     """Lock an entry against other processes and threads, waiting at most WAIT_SECONDS.
 
     The lock ends with the process that holds it, so a kill releases it. Without file locks, nobody waits.
@@ -316,7 +316,7 @@ def trim(folder: Path, limit: int) -> int:
 
 
 def _entries(folder: Path) -> dict[str, tuple[float, int]]:
-    """The last use and the size of each entry. Deletes stale temporary files."""
+    """Return the last use and the size of each entry. Deletes stale temporary files."""
     entries: dict[str, tuple[float, int]] = {}
     now = time.time()
     for item in os.scandir(folder):

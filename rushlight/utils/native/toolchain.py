@@ -44,7 +44,7 @@ class BuildError(RuntimeError):
 
 
 def compiler() -> Command:
-    """The C++ compiler; CompilerMissing says what to install."""
+    """Return the C++ compiler; CompilerMissing says what to install."""
     chosen = os.environ.get("CXX")
     for text in (chosen,) if chosen else ("g++", "clang++"):
         command = _command(text)
@@ -74,8 +74,8 @@ def zig_command() -> Command | None:
 
 
 def _command(text: str) -> Command:
-    """The program of that name, which may contain spaces, or else the text split like a shell command; empty if there is no
-    such program."""
+    """Return the program of that name, which may contain spaces, or else the text split like a shell command; empty if there is
+    no such program."""
     found = _find(text)
     if found is not None:
         return (found,)
@@ -88,28 +88,28 @@ def _command(text: str) -> Command:
 
 
 def _find(name: str) -> str | None:
-    """The path of a program on PATH; None if there is none."""
+    """Return the path of a program on PATH; None if there is none."""
     folders = [""] if os.path.dirname(name) else os.get_exec_path()
     paths = (os.path.join(folder, name) for folder in folders)
     return next((path for path in paths if os.path.isfile(path) and os.access(path, os.X_OK)), None)
 
 
 @functools.cache
-def _identity(path: str, size: int, modified: int) -> str:
+def _file_identity(path: str, size: int, modified: int) -> str:
     return f"{os.path.realpath(path)} {size} {modified}"
 
 
 def identity(command: Command) -> str:
-    """A fingerprint of the compiler and its arguments."""
-    return " ".join(map(_identity_of, command))
+    """Return a fingerprint of the compiler and its arguments."""
+    return " ".join(map(_program_identity, command))
 
 
-def _identity_of(word: str) -> str:
+def _program_identity(word: str) -> str:
     path = _find(word)
     if path is None:
         return word
     status = os.stat(path)
-    return _identity(path, status.st_size, status.st_mtime_ns)
+    return _file_identity(path, status.st_size, status.st_mtime_ns)
 
 
 def is_clang(command: Command) -> bool:
@@ -168,7 +168,7 @@ def run(commands: Sequence[Sequence[str]], what: str, folder: str | os.PathLike)
 
 
 def _scratch_file(folder: str | os.PathLike) -> IO[bytes]:
-    """An anonymous file for a compiler's output, in memory if possible, since the disk may be full."""
+    """Return an anonymous file for a compiler's output, in memory if possible, since the disk may be full."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("compiler output"), "w+b")
     return tempfile.TemporaryFile(dir=folder)
@@ -212,13 +212,13 @@ class _Running:
                 f"the C++ compiler {self.command[0]} did not finish {self.what} in {time_limit():g} seconds"
             ) from None
         if status:
-            said = self._message() or f"(no message; exit status {status})"
+            said = self._error_message() or f"(no message; exit status {status})"
             for reason, number in _DISK_FULL.items():
                 if reason in said:
                     raise OSError(number, reason, str(self.what))
             raise BuildError(f"the C++ compiler failed on {self.what}\n$ {' '.join(self.command)}\n{said}")
 
-    def _message(self) -> str:
+    def _error_message(self) -> str:
         size = self.said.seek(0, os.SEEK_END)
         self.said.seek(max(0, size - _MESSAGE_LENGTH))
         return self.said.read().decode(errors="replace").strip()

@@ -19,7 +19,7 @@ from rushlight.core.tensor import Tensor
 
 
 def as_array(value: Any) -> np.ndarray:
-    """A tensor, an array, a number or a sequence of numbers as an array."""
+    """Return a tensor, an array, a number or a sequence of numbers as an array."""
     if not isinstance(value, Tensor):
         return np.asarray(value)
     value = value.detach().resolve_conj()
@@ -27,7 +27,7 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool = False) -> Any:
-    """A number. AssertionError for arrays of several."""
+    """Return a number. AssertionError for arrays of several."""
     array = as_array(value).squeeze()
     if array.ndim:
         raise AssertionError(f"Tensor should contain one element (0 dimensions). Was given shape {array.shape}.")
@@ -42,7 +42,7 @@ def scalar(tag: str, value: Any, new_style: bool = False, double_precision: bool
 
 
 def histogram(tag: str, values: Any, bins: Any = "tensorflow", max_bins: int | None = None) -> Any:
-    """A histogram of values. ValueError for no values, and for values that are not finite."""
+    """Return a histogram of values. ValueError for no values, and for values that are not finite."""
     array = as_array(values).astype(np.float64).reshape(-1)
     if not array.size:
         raise ValueError("The input has no element.")
@@ -64,7 +64,7 @@ def histogram(tag: str, values: Any, bins: Any = "tensorflow", max_bins: int | N
 
 
 def raw_histogram(tag: str, **content: Any) -> Any:
-    """A precomputed histogram, by the fields of TensorBoard's HistogramProto."""
+    """Return a precomputed histogram, by the fields of TensorBoard's HistogramProto."""
     made = HistogramProto(**content)
     return Summary(value=[Summary.Value(tag=tag, histo=made)])
 
@@ -93,7 +93,7 @@ def image(tag: str, pictures: Any, dataformats: str) -> Any:
 
 
 def _as_rows(array: np.ndarray, dataformats: str) -> np.ndarray:
-    """An array in one of the orders of N, C, H, W as (H, W, C). ValueError where the order does not fit."""
+    """Return an array in one of the orders of N, C, H, W as (H, W, C). ValueError where the order does not fit."""
     order = dataformats.upper()
     if len(order) != array.ndim or len(set(order)) != len(order) or not set(order) <= set("NCHW"):
         raise ValueError(f"dataformats={dataformats!r} does not fit a picture of shape {array.shape}")
@@ -117,7 +117,7 @@ def _grid(pictures: np.ndarray) -> np.ndarray:
 
 
 def text(tag: str, content: str) -> Any:
-    """A text, in Markdown."""
+    """Return a text, in Markdown."""
     data = SummaryMetadata.PluginData(plugin_name="text", content=b"")
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=1)])
     made = TensorProto(dtype="DT_STRING", string_val=[content.encode()], tensor_shape=shape)
@@ -125,7 +125,7 @@ def text(tag: str, content: str) -> Any:
 
 
 def audio(tag: str, sound: Any, sample_rate: int) -> Any:
-    """A sound, numbers from -1 to 1."""
+    """Return a sound, numbers from -1 to 1."""
     import wave
 
     samples = as_array(sound).reshape(-1).clip(-1, 1)

@@ -25,7 +25,7 @@ class FileWriter:
         self.event_writer = EventFileWriter(os.fspath(log_dir), max_queue, flush_secs, filename_suffix)
 
     def get_logdir(self) -> str:
-        """The folder."""
+        """Return the folder."""
         return self.event_writer.get_logdir()
 
     def add_summary(self, summary: Any, global_step: int | None = None, walltime: float | None = None) -> None:
@@ -86,7 +86,7 @@ class SummaryWriter:
             return writers[folder]
 
     def get_logdir(self) -> str:
-        """The folder."""
+        """Return the folder."""
         return self.log_dir
 
     def add_scalar(

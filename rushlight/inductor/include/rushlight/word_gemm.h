@@ -18,7 +18,7 @@ constexpr int32_t byte_offset = 128;
 constexpr int32_t byte_offset = 0;
 #endif
 
-// How to multiply words of elements T. `bits` is the integer type of an element in memory. begin() is an element's part of a
+// The multiplication of words of elements T. `bits` is the integer type of an element in memory. begin() is an element's part of a
 // sum's initial value. add_dot() adds the dot product of `word` with each lane's word of b.
 template <class T> struct words;
 

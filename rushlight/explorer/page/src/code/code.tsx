@@ -23,7 +23,7 @@ interface Properties {
   markOfLine?: MarkOfLine;
   /** Whether the text is the program's source, not a stage's. */
   program?: boolean;
-  /** Gutters beside the line numbers; read only when the editor is created. */
+  /** Gutters beside the line numbers. Create the extension once: a new one recreates the editor. */
   gutters?: Extension;
   /** A line to scroll to. */
   line?: number | null;

@@ -54,7 +54,7 @@ function kernelsIn(entry: StageEntry): KernelEntry[] {
   return index.value!.kernels.filter(({ kernel }) => kernel.code?.[0] === entry.stage.id);
 }
 
-/** The assembly of the marked kernel; if the mark concerns no kernel of this unit, the last one stays. */
+/** The assembly of the marked kernel; if the mark concerns none of these kernels, the last one stays. */
 function Assembly({ kernels }: { kernels: KernelEntry[] }) {
   const shown = useMemo(() => {
     let last = kernels.find(({ kernel }) => kernel.assembly)!;

@@ -29,7 +29,7 @@ export function byGraph(index: Index): Sum[] {
   return sorted(sums.list());
 }
 
-/** Divide a kernel's time among modules by its number of nodes in each; enclosing modules get the same share. */
+/** Divide a kernel's time among modules by its number of nodes in each; a share also counts for enclosing modules. */
 export function byModule(index: Index): Sum[] {
   const sums = new Sums();
   const paths = new Map<KernelEntry, string[][]>();
