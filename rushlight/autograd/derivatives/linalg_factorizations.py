@@ -50,12 +50,12 @@ def _differentiate_lu_factor(grad, result0, result1, pivot):
     inner = grad[..., :k, :k]
     slope_lower, slope_upper = inner.tril(-1), inner.triu()
     if m < n:
-        # The further columns are U2 = L^-1 A2.
+        # The columns right of the square part are U2 = L^-1 A2.
         rest = left_divide(adjoint(lower), grad[..., k:], upper=True, unitriangular=True)
         slope_lower = slope_lower - (rest @ adjoint(result0[..., k:])).tril(-1)
         return permutation @ aten.cat([_lu_square(slope_lower, slope_upper, lower, upper), rest], -1)
     if m > n:
-        # The further rows are L2 = A2 U^-1.
+        # The rows below the square part are L2 = A2 U^-1.
         rest = right_divide(grad[..., k:, :], adjoint(upper), upper=False)
         slope_upper = slope_upper - (adjoint(result0[..., k:, :]) @ rest).triu()
         return permutation @ aten.cat([_lu_square(slope_lower, slope_upper, lower, upper), rest], -2)
@@ -99,7 +99,7 @@ def _differentiate_qr(grads, A, result0, result1, mode):
     slope_r = grads[1] if grads[1] is not None else aten.zeros_like(result1)
     if m >= n:
         return _qr_tall(slope_q, slope_r, result0, result1)
-    # The further columns are R2 = Q^H A2.
+    # The columns right of the square part are R2 = Q^H A2.
     rest = slope_r[..., m:]
     slope_q = slope_q + A[..., m:] @ adjoint(rest)
     return aten.cat([_qr_tall(slope_q, slope_r[..., :m], result0, result1[..., :m]), result0 @ rest], -1)
