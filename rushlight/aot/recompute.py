@@ -121,7 +121,7 @@ class Recomputation:
 
     def _may_repeat(self, node: Node) -> bool:
         if node.target is operator.getitem:
-            return True  # its tuple decides
+            return True  # decided by the node that returns the tuple
         chosen = node in self.repeated or node.meta.get("recompute", False)
         return is_repeatable(node) and (chosen or is_cheap_to_repeat(node))
 

@@ -103,7 +103,7 @@ def checked_apply(node: Node, grads: tuple) -> tuple:
     try:
         results = node.apply(grads)
         if state.anomaly.check_nan:
-            for index in _nan_outputs(results):
+            for index in _find_nan_outputs(results):
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
     except Exception:
         warnings.warn(explanation(node), stacklevel=2)
@@ -113,7 +113,7 @@ def checked_apply(node: Node, grads: tuple) -> tuple:
     return results
 
 
-def _nan_outputs(results: tuple) -> Iterator[int]:
+def _find_nan_outputs(results: tuple) -> Iterator[int]:
     for index, result in enumerate(results):
         if isinstance(result, Tensor) and (result != result).any():
             yield index

@@ -26,7 +26,7 @@ def _as_tuple(value) -> tuple:
     return (value,) if isinstance(value, Tensor | GradientEdge) or value is None else tuple(value)
 
 
-def _edge(value: Tensor | GradientEdge) -> Edge:
+def _edge_of(value: Tensor | GradientEdge) -> Edge:
     return (value.node, value.output_nr) if isinstance(value, GradientEdge) else gradient_edge(value)
 
 
@@ -41,7 +41,7 @@ def _metadata_of(value: Tensor | GradientEdge) -> tuple:
 def _roots(tensors: tuple[Tensor | GradientEdge, ...]) -> list:
     edges = []
     for index, tensor in enumerate(tensors):
-        edge = _edge(tensor)
+        edge = _edge_of(tensor)
         if edge[0] is None:
             raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
         edges.append(edge)
@@ -96,7 +96,7 @@ def backward(
         wanted = _as_tuple(inputs)
         if not wanted:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
-        captures = [_edge(tensor) for tensor in wanted]
+        captures = [_edge_of(tensor) for tensor in wanted]
         if any(node is None for node, _ in captures):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
     keep = create_graph if retain_graph is None else retain_graph
@@ -151,7 +151,7 @@ def grad(
         options = dict(retain_graph=retain_graph, create_graph=create_graph, allow_unused=allow_unused)
         return gradients_of_values(grad, outputs, inputs, tuple(starts), {**options, "materialize_grads": materialize_grads})
     keep = create_graph if retain_graph is None else retain_graph
-    captures = [_edge(tensor) for tensor in inputs]
+    captures = [_edge_of(tensor) for tensor in inputs]
     found = run_backward(_roots(outputs), starts, keep, create_graph, captures)
     for index, (tensor, value) in enumerate(zip(inputs, found, strict=True)):
         if value is None and materialize_grads:

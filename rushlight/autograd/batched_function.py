@@ -50,7 +50,7 @@ def apply_batched(function: type, args: tuple) -> Any:
     state.batch_levels = tuple(one for one in before if one.number != level.number)
     try:
         if not has_rule:
-            examples = (tree_unflatten(_example(shown, mapped, index), form) for index in range(level.size))
+            examples = (tree_unflatten(_select_example(shown, mapped, index), form) for index in range(level.size))
             return _stack_examples([function.apply(*example) for example in examples], level)
         in_dims = tree_unflatten([0 if is_mapped else None for is_mapped in mapped], form)
         info = VmapInfo(level.size, level.randomness)
@@ -69,7 +69,7 @@ def innermost_level(args: tuple) -> Level:
     return running.get(number) or Level(number, value_of(tensor).shape[len(levels_of(tensor)) - 1], "error")
 
 
-def _example(args: list, mapped: list[bool], index: int) -> list:
+def _select_example(args: list, mapped: list[bool], index: int) -> list:
     return [aten.select.int(v, 0, index) if is_mapped else v for v, is_mapped in zip(args, mapped, strict=True)]
 
 
@@ -96,20 +96,20 @@ def _batch_output(function: type, output: Any, dims: Any, level: Level) -> Any:
     if isinstance(output, tuple | list):
         dims_by_output = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
         if len(dims_by_output) != len(output):
-            raise _incompatible(function, output, dims)
+            raise _incompatible_error(function, output, dims)
         pairs = zip(output, dims_by_output, strict=True)
         return type(output)(_batch_output(function, value, dim, level) for value, dim in pairs)
     if isinstance(output, dict):
         dims_by_output = dims if isinstance(dims, dict) else dict.fromkeys(output, dims)
         if set(dims_by_output) != set(output):
-            raise _incompatible(function, output, dims)
+            raise _incompatible_error(function, output, dims)
         return {key: _batch_output(function, value, dims_by_output[key], level) for key, value in output.items()}
     if dims is not None and not isinstance(dims, int):
-        raise _incompatible(function, output, dims)
+        raise _incompatible_error(function, output, dims)
     return output if dims is None or not isinstance(output, Tensor) else add_batch_dim(output, dims, level)
 
 
-def _incompatible(function: type, output: Any, dims: Any) -> RuntimeError:
+def _incompatible_error(function: type, output: Any, dims: Any) -> RuntimeError:
     return RuntimeError(
         f"The vmap staticmethod of {function.__name__} returned an incompatible (output, out_dims) tuple. Expected "
         f"out_dims={dims} to be compatible with the structure of `output`, a {type(output).__name__}"

@@ -60,7 +60,7 @@ def _make_kernel(op: OpOverload, below: int) -> Callable:
                 return _run_without_tangents(op, level, call, args, kwargs)
             if op.writes_self:
                 return _write(op, level, call, args, kwargs, stack, tangents)
-            return _calculate(op, level, call, args, kwargs, stack, tangents)
+            return _compute_tangents(op, level, call, args, kwargs, stack, tangents)
 
     return run
 
@@ -86,24 +86,24 @@ def _run_without_tangents(op: OpOverload, level: Level, call: Callable, args: tu
     return result
 
 
-def _calculate(
+def _compute_tangents(
     op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: dict, stack: list, tangents: list
 ) -> object:
     if op in NON_DIFFERENTIABLE or op._opname in _WITHOUT_TANGENT:
         return call(*args, **kwargs)
     if op.is_view:
         return _view(op, level, call(*args, **kwargs), stack, tangents)
-    rule = _rule(op)
+    rule = _find_rule(op)
     if rule is None:
         result = call(*args, **kwargs)
-        if any(_is_inexact(output) for output in _outputs(result)):
+        if any(_is_inexact(output) for output in _as_sequence(result)):
             raise NotImplementedError(
                 f"Trying to use forward AD with {op._opname} that does not support it because it has not been implemented yet."
             )
         return result
     result = call(*args, **kwargs)
     found = rule(op, stack, tangents, result)
-    for output, tangent in zip(_outputs(result), found, strict=False):
+    for output, tangent in zip(_as_sequence(result), found, strict=False):
         if tangent is not None and _is_inexact(output):
             attach(output, level, tangent)
     return result
@@ -113,14 +113,14 @@ def _view(op: OpOverload, level: Level, result: object, stack: list, tangents: l
     """Return the result and tangent of an operator that may return a view. A view's tangent is part of its base's; a copy has
     its own.
     """
-    copies = [output for output in _outputs(result) if isinstance(output, Tensor) and output._impl.view is None]
+    copies = [output for output in _as_sequence(result) if isinstance(output, Tensor) and output._impl.view is None]
     if copies and not any(output is value for output in copies for value in stack):
-        for output, tangent in zip(_outputs(result), _linear(op, stack, tangents, result), strict=True):
+        for output, tangent in zip(_as_sequence(result), _linear(op, stack, tangents, result), strict=True):
             attach(output, level, tangent)
     return result
 
 
-def _outputs(result: object) -> Sequence:
+def _as_sequence(result: object) -> Sequence:
     return result if isinstance(result, tuple | list) else (result,)
 
 
@@ -128,7 +128,7 @@ def _is_inexact(value: object) -> bool:
     return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
-def _rule(op: OpOverload) -> Callable | None:
+def _find_rule(op: OpOverload) -> Callable | None:
     name = op.name.removeprefix("aten::")
     if name in _LINEAR:
         return _linear
@@ -151,8 +151,8 @@ def _linear(op: OpOverload, stack: list, tangents: list, result: object) -> list
         for argument, value, tangent in zip(op._schema.arguments, stack, tangents, strict=True)
     ]
     found = _invoke(op, given)
-    outputs = _outputs(result)
-    return [_like(tangent, output) for tangent, output in zip(_outputs(found), outputs, strict=True)]
+    outputs = _as_sequence(result)
+    return [_cast_like(tangent, output) for tangent, output in zip(_as_sequence(found), outputs, strict=True)]
 
 
 def _is_summand(argument: Argument, value: object) -> bool:
@@ -169,7 +169,7 @@ def _in_place_of(value: object, tangent: object) -> object:
     return aten.zeros_like.default(value) if tangent is None else tangent
 
 
-def _like(tangent: Tensor, output: Tensor) -> Tensor:
+def _cast_like(tangent: Tensor, output: Tensor) -> Tensor:
     return tangent if tangent.dtype is output.dtype else tangent.to(output.dtype)
 
 
@@ -189,7 +189,7 @@ def _product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> lis
         shape = [1, -1] + [1] * (result.dim() - 2)
         bias = tangents[2].view(shape).expand(result.shape)
         total = bias if total is None else total + bias
-    return [_like(total, result)]
+    return [_cast_like(total, result)]
 
 
 def _sum_with_product(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
@@ -201,12 +201,12 @@ def _sum_with_product(op: OpOverload, stack: list, tangents: list, result: Tenso
         if left is not None and right is not None:
             term = product(left, right)
             terms.append(term if alpha == 1 else term * alpha)
-    return [_like(functools.reduce(aten.add.Tensor, terms), result)]
+    return [_cast_like(functools.reduce(aten.add.Tensor, terms), result)]
 
 
 def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) -> list:
     """Evaluate the gradient formulas with tangents in place of gradients, conjugated for complex numbers."""
-    if any(value.is_complex() for value in (*_leaves(stack), result)):
+    if any(value.is_complex() for value in (*_leaf_tensors(stack), result)):
         return _double_backward(op, stack, tangents, result)
     total = None
     named = {argument.name: value for argument, value in zip(op._schema.arguments, stack, strict=True)}
@@ -217,7 +217,7 @@ def _elementwise(op: OpOverload, stack: list, tangents: list, result: Tensor) ->
         spread = tangent.to(result.dtype).expand(result.shape)
         term = formula.function(**{name: _parameter_value(name, named, spread, result) for name in formula.names})
         total = term if total is None else total + term
-    return [_like(total, result)]
+    return [_cast_like(total, result)]
 
 
 def _parameter_value(name: str, named: dict, spread: Tensor, result: Tensor) -> object:
@@ -240,12 +240,12 @@ def _parameter_value(name: str, named: dict, spread: Tensor, result: Tensor) -> 
 
 def _double_backward(op: OpOverload, stack: list, tangents: list, result: object) -> list:
     """Differentiate the vector-Jacobian product along the tangents (double backward)."""
-    recorded = state.grad_enabled and any(value.requires_grad for value in _leaves([*stack, *tangents]))
+    recorded = state.grad_enabled and any(value.requires_grad for value in _leaf_tensors([*stack, *tangents]))
     with enable_grad():
         points: list[Tensor] = []
         starts: list[Tensor] = []
         given = [_as_leaves(value, tangent, points, starts) for value, tangent in zip(stack, tangents, strict=True)]
-        outputs = _outputs(_invoke(op, given))
+        outputs = _as_sequence(_invoke(op, given))
         reached = [position for position, output in enumerate(outputs) if isinstance(output, Tensor) and output.requires_grad]
         chosen = [outputs[position] for position in reached]
         vectors = [aten.zeros_like.default(output).detach().requires_grad_() for output in chosen]
@@ -264,9 +264,9 @@ def _double_backward(op: OpOverload, stack: list, tangents: list, result: object
     return results
 
 
-def _leaves(value: object) -> list[Tensor]:
+def _leaf_tensors(value: object) -> list[Tensor]:
     if isinstance(value, list | tuple):
-        return [leaf for item in value for leaf in _leaves(item)]
+        return [leaf for item in value for leaf in _leaf_tensors(item)]
     return [value] if isinstance(value, Tensor) else []
 
 
@@ -308,7 +308,7 @@ def _write(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: di
         tangent = None
     else:
         result = _invoke(functional, stack)
-        tangent = _like(_rule(functional)(functional, stack, tangents, result)[0], self)
+        tangent = _cast_like(_find_rule(functional)(functional, stack, tangents, result)[0], self)
     result = call(*args, **kwargs)
     replace(self, level, tangent)
     return result

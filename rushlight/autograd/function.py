@@ -68,7 +68,7 @@ class FunctionCtx:
         return tuple(None if item is None else item.unpack(node) for item in self._saved)
 
 
-def _two_backwards(ctx: object, *grads: object) -> None:
+def _refuse_two_backwards(ctx: object, *grads: object) -> None:
     raise RuntimeError(
         "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
     )
@@ -181,7 +181,7 @@ class Function:
         super().__init_subclass__(**kwargs)
         cls._node_type = type(f"{cls.__name__}Backward", (FunctionBackward,), {"__module__": cls.__module__})
         if "vjp" in cls.__dict__:
-            cls.backward = staticmethod(_two_backwards) if "backward" in cls.__dict__ else cls.__dict__["vjp"]
+            cls.backward = staticmethod(_refuse_two_backwards) if "backward" in cls.__dict__ else cls.__dict__["vjp"]
 
     @classmethod
     def apply(cls, *args, **kwargs):

@@ -131,7 +131,7 @@ def hessian(
     alone = isinstance(inputs, Tensor)
 
     def gradient(*points: Tensor) -> tuple[Tensor, ...]:
-        _, output = _outputs(func, points, "hessian", strict)
+        _, output = _call_function(func, points, "hessian", strict)
         _check_scalar(output, "hessian")
         found = _grad(output, points, (None,), True)
         return _fill_missing_gradients(found, points, strict, True, "hessian")
@@ -187,11 +187,11 @@ def _run(func: Function, inputs: Tensors, name: str, create_graph: bool, strict:
     """Return the inputs as fresh leaves, the outputs for them, and whether each side is a single tensor instead of a tuple."""
     alone, given = _as_tuple(inputs, "inputs", name)
     points = tuple(_point(value, create_graph) for value in given)
-    single, outputs = _outputs(func, points, name, strict)
+    single, outputs = _call_function(func, points, name, strict)
     return points, outputs, alone, single
 
 
-def _outputs(func: Function, points: tuple[Tensor, ...], name: str, strict: bool) -> tuple[bool, tuple[Tensor, ...]]:
+def _call_function(func: Function, points: tuple[Tensor, ...], name: str, strict: bool) -> tuple[bool, tuple[Tensor, ...]]:
     single, outputs = _as_tuple(func(*points), "outputs of the user-provided function", name)
     for number, output in enumerate(outputs):
         if strict and not output.requires_grad:

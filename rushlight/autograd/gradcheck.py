@@ -229,7 +229,7 @@ class _Check:
         direction = self._random_like(tensor)
         direction /= np.linalg.norm(direction) or 1.0  # a step of length eps, however many elements there are
         differences = jacobians.difference_along(self.outputs, tensor, direction, self.options.eps)
-        tangents = self._tangents(tensor, index, direction) if self.options.forward else None
+        tangents = self._forward_tangents(tensor, index, direction) if self.options.forward else None
         for position, output in enumerate(outputs):
             start = self._random_like(output)
             wanted = differences[position] @ jacobians.coordinates(start)
@@ -239,7 +239,7 @@ class _Check:
             if tangents is not None:
                 self._compare(differences[position], tangents[position], position, index, "Fast mode: Forward mode: ")
 
-    def _tangents(self, tensor: Tensor, index: int, direction: np.ndarray) -> list[np.ndarray]:
+    def _forward_tangents(self, tensor: Tensor, index: int, direction: np.ndarray) -> list[np.ndarray]:
         forward_ad = jacobians.forward_ad
         with forward_ad.dual_level():
             dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))

@@ -72,14 +72,14 @@ def _inputs_named(formula: Formula, schema: FunctionSchema) -> tuple[tuple[str, 
     return tuple(found)
 
 
-def _sizes(value: object) -> object:
+def _sizes_of(value: object) -> object:
     if isinstance(value, Tensor):
         return value._impl.sizes
     return [item._impl.sizes for item in value] if isinstance(value, list | tuple) else ()
 
 
 _FACTS = {
-    "sizes": _sizes,
+    "sizes": _sizes_of,
     "dtype": lambda value: getattr(value, "dtype", None),
     "geometry": lambda value: geometry_of(value._impl),
     "unchecked": lambda value: value,

@@ -170,30 +170,31 @@ def _new_bytes(args: tuple, kwargs: dict, result: object) -> int:
     return sum(storage.nbytes for key, storage in found.items() if key not in known and storage is not None)
 
 
-def _product(first: int, second: int) -> Callable[[tuple, Any], int]:
+def _make_product_counter(first: int, second: int) -> Callable[[tuple, Any], int]:
     def count(args: tuple, result: Any) -> int:
         return 2 * math.prod(args[first].shape) * args[second].shape[-1]
 
     return count
 
 
-def _convolution(args: tuple, result: Any) -> int:
+def _convolution_flops(args: tuple, result: Any) -> int:
     weight, transposed = args[1], len(args) > 6 and args[6]
     return 2 * math.prod((args[0] if transposed else result).shape) * math.prod(weight.shape[1:])
 
 
-def _elements(args: tuple, result: Any) -> int:
+def _count_elements(args: tuple, result: Any) -> int:
     return math.prod(result.shape)
 
 
 # The operators for which torch's profiler counts floating-point operations; a product and a sum are two.
 _FLOPS: dict[str, Callable[[tuple, Any], int]] = {
-    "aten::mm": _product(0, 1), "aten::bmm": _product(0, 1), "aten::addmm": _product(1, 2), "aten::baddbmm": _product(1, 2),
-    "aten::convolution": _convolution, "aten::mul": _elements, "aten::add": _elements,
+    "aten::mm": _make_product_counter(0, 1), "aten::bmm": _make_product_counter(0, 1),
+    "aten::addmm": _make_product_counter(1, 2), "aten::baddbmm": _make_product_counter(1, 2),
+    "aten::convolution": _convolution_flops, "aten::mul": _count_elements, "aten::add": _count_elements,
 }  # fmt: skip
 
 
-def _recording_kernel(op: OpOverload, below: int) -> Callable:
+def _make_recording_kernel(op: OpOverload, below: int) -> Callable:
     function = op.resolve(below)
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -203,4 +204,4 @@ def _recording_kernel(op: OpOverload, below: int) -> Callable:
     return run
 
 
-register_fallback(DispatchKey.Profiler, Kernel(_recording_kernel, linked=True))
+register_fallback(DispatchKey.Profiler, Kernel(_make_recording_kernel, linked=True))

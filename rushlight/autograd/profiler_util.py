@@ -207,7 +207,7 @@ class EventList(list):
             rows.sort(key=_sort_key(sort_by), reverse=True)
         limits = dict(zip(_TRUNCATED, (max_name_column_width, max_shapes_column_width, max_src_column_width), strict=True))
         columns = _columns(self, self._profile_memory, self._with_flops, _time_format(time_unit))
-        return _drawn(rows[: row_limit if row_limit >= 0 else None], columns, limits, header, self.self_cpu_time_total)
+        return _draw_table(rows[: row_limit if row_limit >= 0 else None], columns, limits, header, self.self_cpu_time_total)
 
     def __str__(self) -> str:
         return self.table()
@@ -308,7 +308,7 @@ def _columns(events: EventList, memory: bool, flops: bool, show: Callable[[float
     return columns
 
 
-def _drawn(
+def _draw_table(
     rows: list, columns: dict[str, Callable], limits: dict[str, int | None], header: str | None, total: float
 ) -> str:
     cells = [[_shorten(show(row), limits.get(name)) for name, show in columns.items()] for row in rows]

@@ -83,7 +83,7 @@ class SavedTensor(_C.SavedTensorBase):
             return self._unpack_by_hook(owner)
         tensor = self.tensor
         if tensor._impl.version.value != self.version:
-            raise RuntimeError(self._complaint(owner))
+            raise RuntimeError(self._version_error(owner))
         if self.output_nr is None:
             return tensor
         output = _alias(tensor)
@@ -104,7 +104,7 @@ class SavedTensor(_C.SavedTensorBase):
             set_history(output._impl, node, index)
         return output
 
-    def _complaint(self, owner: Node) -> str:
+    def _version_error(self, owner: Node) -> str:
         impl = self.tensor._impl
         refresh_view(impl)
         meta = impl.autograd

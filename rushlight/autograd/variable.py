@@ -39,7 +39,7 @@ def _link_autograd(op: OpOverload, below: int) -> Callable:
         derivative = OVERWRITTEN
     recipe = None if derivative is None else Recipe(op, derivative)
     if op.writes_self:
-        return _inplace_kernel(op, recipe, lower)
+        return _make_inplace_kernel(op, recipe, lower)
     if op in NON_DIFFERENTIABLE:
         return lower
 
@@ -85,13 +85,13 @@ def _record_unknown(op: OpOverload, lower: Callable, args: tuple, kwargs: dict):
     return result
 
 
-def _inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> Callable:
+def _make_inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable) -> Callable:
     def slow(self, *args, **kwargs):
         check_inplace(self)
         if recipe is None and op not in NON_DIFFERENTIABLE:
             raise RuntimeError(f"derivative for {op.name} is not implemented")
         stack = op.normalize((self, *args), kwargs)
-        node = None if recipe is None else _inplace_node(recipe, stack)
+        node = None if recipe is None else _make_inplace_node(recipe, stack)
         with ExcludeKeys(AUTOGRAD_BITS):
             lower(self, *args, **kwargs)
         takes_gradients = self._impl.dtype.is_floating_point or self._impl.dtype.is_complex
@@ -109,7 +109,7 @@ def _records(recipe: Recipe, stack: list) -> bool:
     return any(_any_requires_grad(stack[position] for position in positions) for positions in recipe.inputs)
 
 
-def _inplace_node(recipe: Recipe, stack: list) -> OperatorBackward:
+def _make_inplace_node(recipe: Recipe, stack: list) -> OperatorBackward:
     node = OperatorBackward(recipe, stack)
     node.save_inputs(stack, written=0)
     return node

@@ -54,7 +54,7 @@ class StructuredForm:
                 return False
         return True
 
-    # As C++
+    # Write the form as C++
 
     def add(
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]

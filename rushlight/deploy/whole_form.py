@@ -70,7 +70,7 @@ class WholeForm:
         """Return the form's guards on its open sizes."""
         return self.captured.sizes.environment.relations()
 
-    # As C++
+    # Write the form as C++
 
     def add(
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]

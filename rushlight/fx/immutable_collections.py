@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from rushlight.core.pytree import REGISTERED, Container
 
-# The containers that may nest arguments.
+# The containers in which a node's arguments may be nested.
 CONTAINERS = (tuple, list, dict, slice)
 _ADVICE = (
     "'{0}' object does not support mutation. To change the args or kwargs of a node, make a new copy and assign it: "

@@ -68,13 +68,13 @@ class Patches:
         finally:
             _tracing.release()
 
-    def item(self, names: dict, name: str, value: Any) -> None:
+    def set_item(self, names: dict, name: str, value: Any) -> None:
         """Set `names[name]`."""
         before = names.get(name, _MISSING)
         names[name] = value
         self._undo.append(lambda: names.pop(name) if before is _MISSING else names.__setitem__(name, before))
 
-    def attribute(self, owner: type, name: str, value: Any) -> None:
+    def set_attribute(self, owner: type, name: str, value: Any) -> None:
         """Set an attribute of a class."""
         before = owner.__dict__.get(name, _MISSING)
         setattr(owner, name, value)
@@ -97,5 +97,5 @@ def patched_modules(patches: Patches, thread: int, call_module: Callable, module
         value = original_getattr(self, name)
         return module_attribute(value) if threading.get_ident() == thread else value
 
-    patches.attribute(Module, "__call__", call)
-    patches.attribute(Module, "__getattr__", read)
+    patches.set_attribute(Module, "__call__", call)
+    patches.set_attribute(Module, "__getattr__", read)

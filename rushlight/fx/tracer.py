@@ -242,14 +242,14 @@ class Tracer(TracerBase):
         with Patches() as patches:
             patched_modules(patches, self._thread, self._call_inside, self.module_attribute)
             for names, name, original in wrapped_functions():
-                patches.item(names, name, self._wrap_to_record(original))
+                patches.set_item(names, name, self._wrap_to_record(original))
                 for generated in self._generated_namespaces():
                     for position in names_of_function(original, generated):
-                        patches.item(generated, position, self._wrap_to_record(original))
+                        patches.set_item(generated, position, self._wrap_to_record(original))
             for names in (getattr(inspect.unwrap(function), "__globals__", {}), *map(vars, self._autowrap_modules)):
                 for name, value in list(names.items()):
                     if id(value) in self._autowrapped:
-                        patches.item(names, name, self._wrap_to_record(value))
+                        patches.set_item(names, name, self._wrap_to_record(value))
             yield
 
     def _call_inside(self, module: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:

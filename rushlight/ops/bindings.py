@@ -40,7 +40,7 @@ _VARIADIC = {
 _SEVERAL_DIMENSIONS = frozenset({"squeeze"})
 # Operators of two tensors that accept a number as the first one.
 _FIRST_MAY_BE_NUMBER = frozenset("add sub subtract mul multiply div divide true_divide floor_divide".split())
-# Operators that are no methods under their own name, because the class Tensor or `methods` defines them.
+# Operators that do not become methods of their own name, because the class Tensor or `methods` defines them.
 _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 
@@ -56,7 +56,7 @@ _IN_PLACE_FUNCTIONS = frozenset(
     "ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_ resize_as_ round_ "
     "rrelu_ rsqrt_ selu_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ threshold_ trunc_ xlogy_ zero_".split()
 )
-# Operators that are no public functions: methods only, those in `nn.functional`, and internal parts of others.
+# Operators without a public function: methods only, those in `nn.functional`, and internal parts of others.
 _NO_FUNCTION = frozenset(
     "contiguous expand expand_as index mH mT new_empty new_empty_strided new_full new_ones new_zeros repeat reshape_as "
     "sum_to_size to type_as unfold values view view_as adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d "
@@ -74,7 +74,7 @@ _ON_DEFAULT_DEVICE = frozenset(
     "full hamming_window hann_window kaiser_window linspace logspace ones rand randint randn randperm scalar_tensor "
     "tril_indices triu_indices zeros".split()
 )
-# Public functions that carry a second name.
+# Operator -> the second name of its public function.
 _ALIASES = {"_segment_reduce": "segment_reduce"}
 
 

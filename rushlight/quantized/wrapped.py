@@ -16,7 +16,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
-_PRINTED = 1000  # larger tensors are printed without their elements
+_MAX_PRINTED = 1000  # larger tensors are printed without their elements
 
 
 class WrappedWeight(Tensor):
@@ -32,7 +32,7 @@ class WrappedWeight(Tensor):
     _operators: ClassVar[Mapping[Any, Callable]] = {}
     _rebuild: ClassVar[Callable[..., Tensor]]
 
-    # `Tensor.__init__` accepts a single argument.
+    # Accept the arguments of `__new__`; `Tensor.__init__` accepts only one.
     def __init__(self, *parts: Any, **options: Any) -> None:
         pass
 
@@ -112,7 +112,7 @@ class WrappedWeight(Tensor):
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         form = ", ".join(f"{name}={value!r}" for name, value in vars(self).items() if isinstance(value, str))
-        shown = "..." if self.numel() > _PRINTED else str(self.dequantize()).removeprefix("tensor(").removesuffix(")")
+        shown = "..." if self.numel() > _MAX_PRINTED else str(self.dequantize()).removeprefix("tensor(").removesuffix(")")
         return f"{type(self).__name__}({shown}, size={tuple(self.shape)}, {form}, dtype={self.dtype})"
 
     def __reduce_ex__(self, protocol: Any) -> tuple:

@@ -19,11 +19,11 @@ def refuse_derivative(name: str, argument: str):
     return raise_error
 
 
-def _copysign(grad, self, result):
+def _differentiate_copysign(grad, self, result):
     return aten.where.self(self == 0, 0, grad * (result / self))
 
 
-derivative("copysign.Tensor", self=_copysign, other=lambda grad: aten.zeros_like(grad))
+derivative("copysign.Tensor", self=_differentiate_copysign, other=lambda grad: aten.zeros_like(grad))
 derivative(
     "nextafter",
     self=lambda grad, self, other: aten.where.self(self == other, 0, grad),

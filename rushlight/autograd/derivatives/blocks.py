@@ -10,8 +10,8 @@ blocks_of = namespaces.namespace("rushlight")
 non_differentiable("rushlight::block_embedding", "rushlight::dequantize_blocks")
 
 
-def _to_input(grad, blocks, format):
+def _gradient_of_input(grad, blocks, format):
     return grad @ blocks_of.dequantize_blocks.default(blocks, format).to(grad.dtype)
 
 
-derivative("rushlight::block_linear", input=_to_input)
+derivative("rushlight::block_linear", input=_gradient_of_input)

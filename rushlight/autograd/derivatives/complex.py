@@ -26,7 +26,7 @@ def real_part(value: Tensor) -> Tensor:
     return aten.real.default(value) if value._impl.dtype.is_complex else value
 
 
-def _sgn(grad, self, result):
+def _differentiate_sgn(grad, self, result):
     """Return the component of the gradient perpendicular to the number, divided by the number's length."""
     if not self.dtype.is_complex:
         return aten.zeros_like(grad)
@@ -35,30 +35,30 @@ def _sgn(grad, self, result):
     return aten.where.self(length == 0, 0, across / length)
 
 
-def _angle(grad, self):
+def _differentiate_angle(grad, self):
     if not self.dtype.is_complex:
         return aten.zeros_like(grad)
     length = self.abs()
     return aten.where.self(length == 0, 0, grad * (self / length / length) * 1j)
 
 
-def _abs(grad, self):
+def _differentiate_abs(grad, self):
     return grad * (aten.sgn(self) if self.dtype.is_complex else self.sign())
 
 
-def _view_as_complex(grad):
+def _differentiate_view_as_complex(grad):
     return aten.view_as_real(grad if grad.dtype.is_complex else grad + 0j)
 
 
-def _view_as_real(grad):
+def _differentiate_view_as_real(grad):
     return aten.view_as_complex(grad.contiguous())
 
 
 derivative("conj_physical", self=lambda grad: conjugate(grad))
 derivative("_conj", self=lambda grad: conjugate(grad))
 derivative("_neg_view", self=lambda grad: -grad)
-derivative("sgn", self=_sgn)
-derivative("angle", self=_angle)
-derivative("abs", self=_abs)
-derivative("view_as_real", self=_view_as_real)
-derivative("view_as_complex", self=_view_as_complex)
+derivative("sgn", self=_differentiate_sgn)
+derivative("angle", self=_differentiate_angle)
+derivative("abs", self=_differentiate_abs)
+derivative("view_as_real", self=_differentiate_view_as_real)
+derivative("view_as_complex", self=_differentiate_view_as_complex)

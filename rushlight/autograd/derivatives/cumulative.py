@@ -33,7 +33,7 @@ def _backward_recurrence(factor: Tensor, addend: Tensor, axis: int) -> Tensor:
     return addend
 
 
-def _cumprod(grad, self, dim):
+def _differentiate_cumprod(grad, self, dim):
     # Don't divide by values, so that the gradient is exact where values are 0.
     if not self.dim():
         return grad
@@ -42,15 +42,15 @@ def _cumprod(grad, self, dim):
     return product_before(factors, axis, 1) * after
 
 
-derivative("cumprod", self=_cumprod)
+derivative("cumprod", self=_differentiate_cumprod)
 
 
-def _running_extremum(grad, self_sizes, dim, result1):
+def _differentiate_running_extremum(grad, self_sizes, dim, result1):
     return aten.scatter_add(grad.new_zeros(self_sizes), dim, result1, grad)
 
 
-derivative("cummax", self=_running_extremum, non_differentiable_outputs=(1,))
-derivative("cummin", self=_running_extremum, non_differentiable_outputs=(1,))
+derivative("cummax", self=_differentiate_running_extremum, non_differentiable_outputs=(1,))
+derivative("cummin", self=_differentiate_running_extremum, non_differentiable_outputs=(1,))
 
 
 def _exponential_of_difference(high: Tensor, low: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def _exponential_of_difference(high: Tensor, low: Tensor) -> Tensor:
     return aten.masked_fill(difference.masked_fill(vanishes, 0).exp(), vanishes, 0)
 
 
-def _logcumsumexp(grad, self, result, dim):
+def _differentiate_logcumsumexp(grad, self, result, dim):
     if not self.dim():
         return grad
     axis = wrap_dim(dim, self.dim())
@@ -72,4 +72,4 @@ def _logcumsumexp(grad, self, result, dim):
     return _conjugate(_exponential_of_difference(self, result)) * sums
 
 
-derivative("logcumsumexp", self=_logcumsumexp)
+derivative("logcumsumexp", self=_differentiate_logcumsumexp)

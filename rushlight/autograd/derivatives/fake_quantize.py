@@ -19,15 +19,15 @@ for _name in (
     derivative(_name, self=_where_in_range, non_differentiable_outputs=(1,))
 
 
-def _per_tensor(grad, self, scale, zero_point, quant_min, quant_max, grad_factor):
+def _differentiate_per_tensor(grad, self, scale, zero_point, quant_min, quant_max, grad_factor):
     backward = aten._fake_quantize_learnable_per_tensor_affine_backward.default
     return backward(grad, self, scale, zero_point, quant_min, quant_max, grad_factor)
 
 
-def _per_channel(grad, self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
+def _differentiate_per_channel(grad, self, scale, zero_point, axis, quant_min, quant_max, grad_factor):
     backward = aten._fake_quantize_learnable_per_channel_affine_backward.default
     return backward(grad, self, scale, zero_point, axis, quant_min, quant_max, grad_factor)
 
 
-derivative("_fake_quantize_learnable_per_tensor_affine", ("self", "scale", "zero_point"), _per_tensor)
-derivative("_fake_quantize_learnable_per_channel_affine", ("self", "scale", "zero_point"), _per_channel)
+derivative("_fake_quantize_learnable_per_tensor_affine", ("self", "scale", "zero_point"), _differentiate_per_tensor)
+derivative("_fake_quantize_learnable_per_channel_affine", ("self", "scale", "zero_point"), _differentiate_per_channel)

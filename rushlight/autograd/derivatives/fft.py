@@ -12,7 +12,7 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 
-def _r2c(grad, self_sizes, dim, normalization, onesided):
+def _differentiate_r2c(grad, self_sizes, dim, normalization, onesided):
     """Return the gradient with 0 for the frequencies that a one-sided transform leaves out."""
     axis = wrap_dim(dim[-1], len(self_sizes))
     if onesided:
@@ -29,7 +29,7 @@ def _double_mirrored(grad: Tensor, spectrum: Tensor, axis: int) -> Tensor:
     return spectrum * weight.reshape((-1, *(1,) * (grad.dim() - 1 - axis)))
 
 
-def _c2r(grad, dim, normalization):
+def _differentiate_c2r(grad, dim, normalization):
     spectrum = aten._fft_r2c(grad, dim, normalization, True)
     return _double_mirrored(grad, spectrum, wrap_dim(dim[-1], grad.dim()))
 
@@ -38,5 +38,5 @@ derivative(
     "_fft_c2c",
     self=lambda grad, dim, normalization, forward: aten._fft_c2c(grad, dim, normalization, not forward),
 )
-derivative("_fft_r2c", self=_r2c)
-derivative("_fft_c2r", self=_c2r)
+derivative("_fft_r2c", self=_differentiate_r2c)
+derivative("_fft_c2r", self=_differentiate_c2r)

@@ -9,13 +9,13 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 
-def _dirichlet(grad, self, result):
+def _differentiate_dirichlet(grad, self, result):
     slope = aten._dirichlet_grad(result, self, self.sum(-1, True).expand_as(self))
     return slope * (grad - (result * grad).sum(-1, True))
 
 
 derivative("_standard_gamma", self=lambda grad, self, result: grad * aten._standard_gamma_grad(self, result))
-derivative("_sample_dirichlet", self=_dirichlet)
+derivative("_sample_dirichlet", self=_differentiate_dirichlet)
 derivative(
     "_standard_gamma_grad",
     self=refuse_derivative("_standard_gamma_grad", "self"),

@@ -14,7 +14,7 @@ aten = namespaces.namespace("aten")
 non_differentiable("nonzero", "hash_tensor")
 
 
-def _cat(grad, tensors_sizes, dim):
+def _differentiate_cat(grad, tensors_sizes, dim):
     axis = 0 if all(sizes == (0,) for sizes in tensors_sizes) else wrap_dim(dim, grad.dim())
     start, parts = 0, []
     for sizes in tensors_sizes:
@@ -26,7 +26,7 @@ def _cat(grad, tensors_sizes, dim):
     return parts
 
 
-derivative("cat", tensors=_cat)
+derivative("cat", tensors=_differentiate_cat)
 derivative(
     "index.Tensor",
     self=lambda grad, self_sizes, indices: aten.index_put(grad.new_zeros(self_sizes), indices, grad, True),
@@ -42,11 +42,11 @@ for _name in ("index_put", "index_put_"):
 
 
 
-def _index_select(grad, self_sizes, dim, index):
+def _differentiate_index_select(grad, self_sizes, dim, index):
     return aten.index_add(grad.new_zeros(self_sizes), dim, index, grad) if self_sizes else grad
 
 
-derivative("index_select", self=_index_select)
+derivative("index_select", self=_differentiate_index_select)
 derivative(
     "gather", self=lambda grad, self_sizes, dim, index: aten.scatter_add(grad.new_zeros(self_sizes), dim, index, grad)
 )
@@ -67,13 +67,13 @@ derivative(
 derivative("scatter_add", self=identity, src=scattered_from)
 
 
-def _embedding(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse):
+def _differentiate_embedding(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq, sparse):
     if sparse:
-        return _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq)
+        return _differentiate_embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq)
     return aten.embedding_dense_backward(grad, indices, weight_sizes[0], padding_idx, scale_grad_by_freq)
 
 
-def _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq):
+def _differentiate_embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq):
     """Return the gradient of the weight as a sparse tensor with one row per index."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
@@ -84,13 +84,13 @@ def _embedding_rows(grad, weight_sizes, indices, padding_idx, scale_grad_by_freq
     return aten._sparse_coo_tensor_unsafe(flat.unsqueeze(0).to(int64), rows, weight_sizes)
 
 
-def _embedding_twice(grad, indices, padding_idx, scale_grad_by_freq):
+def _differentiate_embedding_twice(grad, indices, padding_idx, scale_grad_by_freq):
     if scale_grad_by_freq:
         raise RuntimeError("double backward for embedding with scale_grad_by_freq=True is not implemented")
     rows = aten.embedding(grad, indices)
     return aten.where.self((indices == padding_idx).unsqueeze(-1), 0, rows) if padding_idx >= 0 else rows
 
 
-derivative("embedding", weight=_embedding)
-derivative("embedding_dense_backward", grad_output=_embedding_twice)
+derivative("embedding", weight=_differentiate_embedding)
+derivative("embedding_dense_backward", grad_output=_differentiate_embedding_twice)
 derivative("constant_pad_nd", self=lambda grad, pad: aten.constant_pad_nd(grad, [-amount for amount in pad], 0))

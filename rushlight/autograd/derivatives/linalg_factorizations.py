@@ -23,7 +23,7 @@ from rushlight.core.tensor import Tensor
 non_differentiable("linalg_ldl_factor_ex", "linalg_ldl_solve")
 
 
-def _cholesky(grad, result0, upper):
+def _differentiate_cholesky(grad, result0, upper):
     lower, slope = (adjoint(result0), adjoint(grad)) if upper else (result0, grad)
     # The gradient is symmetrised, because the input is Hermitian and both triangles hold the same value.
     inner = (adjoint(lower) @ slope).tril()
@@ -31,7 +31,7 @@ def _cholesky(grad, result0, upper):
     return right_divide(left_divide(adjoint(lower), inner, upper=True), lower, upper=False)
 
 
-derivative("linalg_cholesky_ex", self=_cholesky, non_differentiable_outputs=(1,))
+derivative("linalg_cholesky_ex", self=_differentiate_cholesky, non_differentiable_outputs=(1,))
 
 
 def _lu_square(slope_lower: Tensor, slope_upper: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ def _lu_square(slope_lower: Tensor, slope_upper: Tensor, lower: Tensor, upper: T
     return right_divide(inner, adjoint(upper), upper=False)
 
 
-def _lu_factor(grad, result0, result1, pivot):
+def _differentiate_lu_factor(grad, result0, result1, pivot):
     m, n = result0.shape[-2:]
     k = min(m, n)
     permutation = aten.lu_unpack(result0, result1, False, True)[0]
@@ -50,22 +50,22 @@ def _lu_factor(grad, result0, result1, pivot):
     inner = grad[..., :k, :k]
     slope_lower, slope_upper = inner.tril(-1), inner.triu()
     if m < n:
-        # The further columns are U2 = L^-1 A2.
+        # The columns right of the square part are U2 = L^-1 A2.
         rest = left_divide(adjoint(lower), grad[..., k:], upper=True, unitriangular=True)
         slope_lower = slope_lower - (rest @ adjoint(result0[..., k:])).tril(-1)
         return permutation @ aten.cat([_lu_square(slope_lower, slope_upper, lower, upper), rest], -1)
     if m > n:
-        # The further rows are L2 = A2 U^-1.
+        # The rows below the square part are L2 = A2 U^-1.
         rest = right_divide(grad[..., k:, :], adjoint(upper), upper=False)
         slope_upper = slope_upper - (adjoint(result0[..., k:, :]) @ rest).triu()
         return permutation @ aten.cat([_lu_square(slope_lower, slope_upper, lower, upper), rest], -2)
     return permutation @ _lu_square(slope_lower, slope_upper, lower, upper)
 
 
-derivative("linalg_lu_factor_ex", A=_lu_factor, non_differentiable_outputs=(1, 2))
+derivative("linalg_lu_factor_ex", A=_differentiate_lu_factor, non_differentiable_outputs=(1, 2))
 
 
-def _lu_unpack(grads, LU_data_sizes):
+def _differentiate_lu_unpack(grads, LU_data_sizes):
     lower, upper = grads[1], grads[2]
     *batch, m, n = LU_data_sizes
     given = lower if lower is not None else upper
@@ -80,10 +80,10 @@ def _lu_unpack(grads, LU_data_sizes):
     return parts
 
 
-derivative("lu_unpack", LU_data=_lu_unpack, non_differentiable_outputs=(0,))
+derivative("lu_unpack", LU_data=_differentiate_lu_unpack, non_differentiable_outputs=(0,))
 
 
-def _qr(grads, A, result0, result1, mode):
+def _differentiate_qr(grads, A, result0, result1, mode):
     m, n = A.shape[-2:]
     if mode == "r":
         raise RuntimeError(
@@ -99,7 +99,7 @@ def _qr(grads, A, result0, result1, mode):
     slope_r = grads[1] if grads[1] is not None else aten.zeros_like(result1)
     if m >= n:
         return _qr_tall(slope_q, slope_r, result0, result1)
-    # The further columns are R2 = Q^H A2.
+    # The columns right of the square part are R2 = Q^H A2.
     rest = slope_r[..., m:]
     slope_q = slope_q + A[..., m:] @ adjoint(rest)
     return aten.cat([_qr_tall(slope_q, slope_r[..., :m], result0, result1[..., :m]), result0 @ rest], -1)
@@ -117,14 +117,14 @@ def _qr_tall(slope_q: Tensor, slope_r: Tensor, q: Tensor, r: Tensor) -> Tensor:
     return right_divide(slope_q + q @ (inner_r + turned - inner_q), adjoint(r), upper=False)
 
 
-derivative("linalg_qr", A=_qr)
+derivative("linalg_qr", A=_differentiate_qr)
 
 
-def _no_geqrf(grads):
+def _differentiate_no_geqrf(grads):
     raise RuntimeError("derivative for geqrf is not implemented; use torch.linalg.qr, which is differentiable")
 
 
-derivative("geqrf", self=_no_geqrf)
+derivative("geqrf", self=_differentiate_no_geqrf)
 
 
 def _reflector(input: Tensor, index: int) -> Tensor:
@@ -134,7 +134,7 @@ def _reflector(input: Tensor, index: int) -> Tensor:
     return aten.constant_pad_nd(aten.cat([one, below], -2), [0, 0, index, 0])
 
 
-def _householder(grad, input, tau):
+def _differentiate_householder(grad, input, tau):
     """Differentiate Q = H_1 ... H_k E with H = I - t v v^H. With L the gradient pulled back through H_1 ... H_(i-1), and R =
     H_(i+1) ... E, a = L^H v and b = R^H v: the gradient of t is -a^H b, and that of v is -(conj(t) L b + t R a)."""
     m, n = input.shape[-2:]
@@ -156,4 +156,4 @@ def _householder(grad, input, tau):
     return aten.constant_pad_nd(aten.cat(columns, -1), [0, n - count]), aten.cat(slopes, -1)
 
 
-derivative("linalg_householder_product", ("input", "tau"), _householder)
+derivative("linalg_householder_product", ("input", "tau"), _differentiate_householder)

@@ -14,7 +14,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.linalg_checks import is_vector_rhs
 
 
-def _solve(grads, A, B_sizes, result0, left, needs):
+def _differentiate_solve(grads, A, B_sizes, result0, left, needs):
     slope, solution = grads[0], result0
     if slope is None:
         return None, None
@@ -28,10 +28,10 @@ def _solve(grads, A, B_sizes, result0, left, needs):
     return to_a, to_b.squeeze(-1) if vector else to_b
 
 
-derivative("linalg_solve_ex", ("A", "B"), _solve, non_differentiable_outputs=(1,))
+derivative("linalg_solve_ex", ("A", "B"), _differentiate_solve, non_differentiable_outputs=(1,))
 
 
-def _solve_triangular(grad, self, result, upper, left, unitriangular, needs):
+def _differentiate_solve_triangular(grad, self, result, upper, left, unitriangular, needs):
     to_b = aten.linalg_solve_triangular(adjoint(self), grad, upper=not upper, left=left, unitriangular=unitriangular)
     to_a = None
     if needs[0]:
@@ -40,7 +40,7 @@ def _solve_triangular(grad, self, result, upper, left, unitriangular, needs):
     return to_a, to_b
 
 
-def _cholesky_solve(grad, input2, result, upper, needs):
+def _differentiate_cholesky_solve(grad, input2, result, upper, needs):
     """With A = L L^H: gL = -(C + C^H) L for C = A^-1 g X^H, on both triangles although only one is read, as in torch."""
     to_b = aten.cholesky_solve(grad, input2, upper)
     to_factor = None
@@ -51,19 +51,19 @@ def _cholesky_solve(grad, input2, result, upper, needs):
     return to_b, to_factor
 
 
-derivative("cholesky_solve", ("self", "input2"), _cholesky_solve)
-derivative("linalg_solve_triangular", ("self", "B"), _solve_triangular)
+derivative("cholesky_solve", ("self", "input2"), _differentiate_cholesky_solve)
+derivative("linalg_solve_triangular", ("self", "B"), _differentiate_solve_triangular)
 
 
-def _inverse(grad, result0):
+def _differentiate_inverse(grad, result0):
     transposed = adjoint(result0)
     return -transposed @ grad @ transposed
 
 
-derivative("linalg_inv_ex", A=_inverse, non_differentiable_outputs=(1,))
+derivative("linalg_inv_ex", A=_differentiate_inverse, non_differentiable_outputs=(1,))
 
 
-def _pseudo_inverse(grad, self, result):
+def _differentiate_pseudo_inverse(grad, self, result):
     """Compute -P^H g P^H + (I - A P) g^H P P^H + P^H P g^H (I - P A), assuming constant rank."""
     transposed, turned = adjoint(result), adjoint(grad)
     rows, columns = turned @ result @ transposed, transposed @ result @ turned
@@ -71,10 +71,10 @@ def _pseudo_inverse(grad, self, result):
     return rows - self @ (result @ rows) + columns - (columns @ result) @ self - inside
 
 
-derivative("linalg_pinv.atol_rtol_tensor", self=_pseudo_inverse)
+derivative("linalg_pinv.atol_rtol_tensor", self=_differentiate_pseudo_inverse)
 
 
-def _least_squares(grads, self, b, result0, needs):
+def _differentiate_least_squares(grads, self, b, result0, needs):
     """Differentiate the solution pinv(A) B and the residual. The residual is |AX - B|^2, whose slope in X is 0."""
     slope, slope_residual = grads[0], grads[1]
     vector = b.dim() == 1 or (b.dim() == self.dim() - 1 and b.shape == self.shape[:-1])
@@ -85,7 +85,7 @@ def _least_squares(grads, self, b, result0, needs):
     if slope is not None:
         inverse = aten.linalg_pinv.atol_rtol_tensor(self)
         to_b = adjoint(inverse) @ slope
-        to_a = _pseudo_inverse(slope @ adjoint(b), self, inverse) if needs[0] else None
+        to_a = _differentiate_pseudo_inverse(slope @ adjoint(b), self, inverse) if needs[0] else None
     if slope_residual is not None and slope_residual.numel():
         weighted = 2 * (self @ result0 - b) * slope_residual.unsqueeze(-2)
         across = weighted @ adjoint(result0)
@@ -93,10 +93,10 @@ def _least_squares(grads, self, b, result0, needs):
     return to_a, to_b.squeeze(-1) if vector and to_b is not None else to_b
 
 
-derivative("linalg_lstsq", ("self", "b"), _least_squares, non_differentiable_outputs=(2, 3))
+derivative("linalg_lstsq", ("self", "b"), _differentiate_least_squares, non_differentiable_outputs=(2, 3))
 
 
-def _determinant(grad, A):
+def _differentiate_determinant(grad, A):
     transposed = adjoint(A)
     # Take determinant and inverse from the same factors, so that their product is accurate for nearly singular matrices.
     value = aten.linalg_det(transposed)
@@ -116,10 +116,10 @@ def _cofactors(matrix: Tensor) -> Tensor:
     return turn * ((u * others.unsqueeze(-2)) @ vh)
 
 
-derivative("linalg_det", A=_determinant)
+derivative("linalg_det", A=_differentiate_determinant)
 
 
-def _log_determinant(grads, A, result0):
+def _differentiate_log_determinant(grads, A, result0):
     slope_sign, slope = grads
     weight = slope
     if A.is_complex() and slope_sign is not None:
@@ -131,14 +131,14 @@ def _log_determinant(grads, A, result0):
     return aten.linalg_solve_ex(adjoint(A), weights * identity_like(A))[0]
 
 
-derivative("linalg_slogdet", A=_log_determinant)
+derivative("linalg_slogdet", A=_differentiate_log_determinant)
 
 
-def _matrix_exp(grad, self):
+def _differentiate_matrix_exp(grad, self):
     """Return the upper right block of exp([[A^H, g], [0, A^H]])."""
     transposed, size = adjoint(self), self.size(-1)
     above, below = aten.cat([transposed, grad], -1), aten.cat([aten.zeros_like(grad), transposed], -1)
     return aten.linalg_matrix_exp(aten.cat([above, below], -2))[..., :size, size:]
 
 
-derivative("linalg_matrix_exp", self=_matrix_exp)
+derivative("linalg_matrix_exp", self=_differentiate_matrix_exp)

@@ -26,7 +26,7 @@ def _gaps(values: Tensor) -> Tensor:
     return differences + identity_like(differences)
 
 
-def _eigh(grads, A, result0, result1, UPLO, compute_v):
+def _differentiate_eigh(grads, A, result0, result1, UPLO, compute_v):
     values, vectors = result0, result1
     if not compute_v:
         vectors = aten._linalg_eigh(A, UPLO)[1]
@@ -44,10 +44,10 @@ def _eigh(grads, A, result0, result1, UPLO, compute_v):
     return (result + adjoint(result)) / 2
 
 
-derivative("_linalg_eigh", A=_eigh)
+derivative("_linalg_eigh", A=_differentiate_eigh)
 
 
-def _eig(grads, result0, result1):
+def _differentiate_eig(grads, result0, result1):
     """Compute V^-H (diag(gW) + (V^H gV - V^H V Re(diag(V^H gV))) / conj(E)) V^H, where columns of V keep the length 1."""
     slope, slope_vectors = grads
     values, vectors = result0, result1
@@ -66,16 +66,16 @@ def _eig(grads, result0, result1):
     return aten.linalg_solve(transposed, inner @ transposed)
 
 
-def _eigvals(grad, self):
+def _differentiate_eigvals(grad, self):
     transposed = adjoint(aten.linalg_eig(self)[1])
     return aten.linalg_solve(transposed, grad.unsqueeze(-1) * transposed)
 
 
-derivative("linalg_eig", self=_eig)
-derivative("_linalg_eigvals", self=_eigvals)
+derivative("linalg_eig", self=_differentiate_eig)
+derivative("_linalg_eigvals", self=_differentiate_eigvals)
 
 
-def _svd(grads, A, result0, result1, result2, full_matrices, compute_uv):
+def _differentiate_svd(grads, A, result0, result1, result2, full_matrices, compute_uv):
     k = min(A.shape[-2:])
     slope_u, slope, slope_vh = grads if compute_uv else (None, grads[1], None)
     u, values, vh = (result0, result1, result2) if compute_uv else aten._linalg_svd(A)
@@ -135,4 +135,4 @@ def _phase_gradient(inner_u, inner_v, values):
     return diagonal_matrix((turn_u / values) * 1j)
 
 
-derivative("_linalg_svd", A=_svd)
+derivative("_linalg_svd", A=_differentiate_svd)

@@ -9,11 +9,11 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 
-def _layer_norm(grad, input, normalized_shape, result1, result2, weight, bias, needs):
+def _differentiate_layer_norm(grad, input, normalized_shape, result1, result2, weight, bias, needs):
     return aten.native_layer_norm_backward(grad, input, normalized_shape, result1, result2, weight, bias, list(needs))
 
 
-derivative("native_layer_norm", ("input", "weight", "bias"), _layer_norm, non_differentiable_outputs=(1, 2))
+derivative("native_layer_norm", ("input", "weight", "bias"), _differentiate_layer_norm, non_differentiable_outputs=(1, 2))
 
 
 def _sum_over(value: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -51,7 +51,7 @@ class _NormalisedValues:
         return self.back(through_value) - through_rstd * self.rstd * self.rstd * self.value
 
 
-def _normalisation_twice(grads, grad_output, weight, normalised, reduce, needs):
+def _differentiate_normalisation_twice(grads, grad_output, weight, normalised, reduce, needs):
     """Compute second-order gradients of (grad_output, input, weight), from the gradients of the first backward's results.
 
     `weight` broadcasts against the input, and `reduce` sums a tensor of the input's shape to the weight's.
@@ -76,20 +76,20 @@ def _add(first: Tensor | None, second: Tensor) -> Tensor:
     return second if first is None else first + second
 
 
-def _layer_norm_twice(grads, grad_out, input, normalized_shape, mean, rstd, weight, needs):
+def _differentiate_layer_norm_twice(grads, grad_out, input, normalized_shape, mean, rstd, weight, needs):
     first = input.dim() - len(normalized_shape)
     normalised = _NormalisedValues(input, mean, rstd, tuple(range(first, input.dim())), live=True)
 
     def reduce(value: Tensor) -> Tensor:
         return _sum_over(value, tuple(range(first))).reshape(normalized_shape)
 
-    return _normalisation_twice(grads, grad_out, weight, normalised, reduce, needs)
+    return _differentiate_normalisation_twice(grads, grad_out, weight, normalised, reduce, needs)
 
 
-derivative("native_layer_norm_backward", ("grad_out", "input", "weight"), _layer_norm_twice)
+derivative("native_layer_norm_backward", ("grad_out", "input", "weight"), _differentiate_layer_norm_twice)
 
 
-def _batch_norm(
+def _differentiate_batch_norm(
     grad, input, weight, running_mean, running_var, result1, result2, training, eps, needs
 ):  # fmt: skip
     return aten.native_batch_norm_backward(
@@ -97,30 +97,32 @@ def _batch_norm(
     )
 
 
-def _batch_norm_in_training(
+def _differentiate_batch_norm_in_training(
     grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
 ):  # fmt: skip
     """Differentiate batch normalisation in training. The running statistics are unchecked: later calls write to them, and the
     backward in training does not read them."""
-    return _batch_norm(
+    return _differentiate_batch_norm(
         grad, input, weight, running_mean_unchecked, running_var_unchecked, result1, result2, training, eps, needs
     )
 
 
-derivative("native_batch_norm", ("input", "weight", "bias"), _batch_norm_in_training, non_differentiable_outputs=(1, 2))
+derivative(
+    "native_batch_norm", ("input", "weight", "bias"), _differentiate_batch_norm_in_training, non_differentiable_outputs=(1, 2)
+)
 
 
-def _batch_norm_no_training(grad, input, weight, running_mean, running_var, result1, result2, eps, needs):
-    return _batch_norm(grad, input, weight, running_mean, running_var, result1, result2, False, eps, needs)
+def _differentiate_batch_norm_no_training(grad, input, weight, running_mean, running_var, result1, result2, eps, needs):
+    return _differentiate_batch_norm(grad, input, weight, running_mean, running_var, result1, result2, False, eps, needs)
 
 
 derivative(
-    "_native_batch_norm_legit_no_training", ("input", "weight", "bias"), _batch_norm_no_training,
+    "_native_batch_norm_legit_no_training", ("input", "weight", "bias"), _differentiate_batch_norm_no_training,
     non_differentiable_outputs=(1, 2),
 )  # fmt: skip
 
 
-def _batch_norm_twice(
+def _differentiate_batch_norm_twice(
     grads, grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, needs
 ):  # fmt: skip
     shape = (1, -1, *(1,) * (input.dim() - 2))
@@ -135,52 +137,52 @@ def _batch_norm_twice(
         return _sum_over(value, others).reshape((-1,))
 
     broadcast = None if weight is None else weight.reshape(shape)
-    return _normalisation_twice((to_input, *to_affine), grad_out, broadcast, normalised, reduce, needs)
+    return _differentiate_normalisation_twice((to_input, *to_affine), grad_out, broadcast, normalised, reduce, needs)
 
 
-derivative("native_batch_norm_backward", ("grad_out", "input", "weight"), _batch_norm_twice)
+derivative("native_batch_norm_backward", ("grad_out", "input", "weight"), _differentiate_batch_norm_twice)
 
 
-def _dropout(grad, result1, p, train):
+def _differentiate_dropout(grad, result1, p, train):
     if train is False:
         return grad
     return grad * (result1 * (0.0 if p == 1 else 1 / (1 - p)))
 
 
-derivative("native_dropout", input=_dropout, non_differentiable_outputs=(1,))
+derivative("native_dropout", input=_differentiate_dropout, non_differentiable_outputs=(1,))
 
 
-def _max_pool(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
+def _differentiate_max_pool(grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1):
     return aten.max_pool2d_with_indices_backward(
         grad, self, kernel_size, stride, padding, dilation, ceil_mode, result1
     )
 
 
-def _max_pool_twice(grad, indices):
+def _differentiate_max_pool_twice(grad, indices):
     chosen = grad.flatten(-2).gather(-1, indices.flatten(-2))
     return chosen.reshape(indices.shape)
 
 
-derivative("max_pool2d_with_indices", self=_max_pool, non_differentiable_outputs=(1,))
+derivative("max_pool2d_with_indices", self=_differentiate_max_pool, non_differentiable_outputs=(1,))
 derivative(
     "max_pool2d_with_indices_backward",
-    grad_output=_max_pool_twice,
+    grad_output=_differentiate_max_pool_twice,
     self=lambda grad, self_sizes: grad.new_zeros(self_sizes),
 )
 
 
-def _avg_pool(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def _differentiate_avg_pool(grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     return aten.avg_pool2d_backward(
         grad, self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
 
 
-def _avg_pool_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
+def _differentiate_avg_pool_twice(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override):
     return aten.avg_pool2d(grad, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-derivative("avg_pool2d", self=_avg_pool)
-derivative("avg_pool2d_backward", grad_output=_avg_pool_twice)
+derivative("avg_pool2d", self=_differentiate_avg_pool)
+derivative("avg_pool2d_backward", grad_output=_differentiate_avg_pool_twice)
 
 
 derivative("_adaptive_avg_pool2d", self=lambda grad, self: aten._adaptive_avg_pool2d_backward(grad, self))
@@ -196,18 +198,18 @@ derivative(
 )
 derivative(
     "adaptive_max_pool2d_backward",
-    grad_output=_max_pool_twice,
+    grad_output=_differentiate_max_pool_twice,
     self=lambda grad, self_sizes: grad.new_zeros(self_sizes),
 )
 
 
-def _nll_loss(grad, self, target, weight, reduction, ignore_index, result1):
+def _differentiate_nll_loss(grad, self, target, weight, reduction, ignore_index, result1):
     return aten.nll_loss_backward(grad, self, target, weight, reduction, ignore_index, result1)
 
 
-def _nll_loss_twice(grad, target, weight, reduction, ignore_index):
+def _differentiate_nll_loss_twice(grad, target, weight, reduction, ignore_index):
     return aten.nll_loss_forward(grad, target, weight, reduction, ignore_index)[0]
 
 
-derivative("nll_loss_forward", self=_nll_loss, non_differentiable_outputs=(1,))
-derivative("nll_loss_backward", grad_output=_nll_loss_twice)
+derivative("nll_loss_forward", self=_differentiate_nll_loss, non_differentiable_outputs=(1,))
+derivative("nll_loss_backward", grad_output=_differentiate_nll_loss_twice)

@@ -48,12 +48,12 @@ derivative("gelu", self=lambda grad, self, approximate: aten.gelu_backward(grad,
 
 
 @in_full_precision
-def _silu(grad, self):
+def _differentiate_silu(grad, self):
     gate = self.sigmoid()
     return grad * conjugate(gate * (1 + self * (1 - gate)))
 
 
-derivative("silu", self=_silu)
+derivative("silu", self=_differentiate_silu)
 derivative(
     "threshold_backward",
     grad_output=lambda grad, self, threshold: aten.threshold_backward(grad, self, threshold),
@@ -108,7 +108,7 @@ derivative(
 )
 
 
-def _power_base(grad, self, exponent):
+def _differentiate_power_base(grad, self, exponent):
     if not isinstance(exponent, Tensor):
         return zeros(grad) if exponent == 0 else grad * conjugate(times(self ** (exponent - 1), exponent))
     # For an exponent of 0 the result is 1 for every base, but the formula would give 0 * infinity at a base of 0.
@@ -122,7 +122,7 @@ def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
     return math.log(number) if number > 0 else math.nan
 
 
-def _power_exponent(grad, self, exponent, result):
+def _differentiate_power_exponent(grad, self, exponent, result):
     if isinstance(self, Tensor):
         base = self.to(result.dtype) if result.dtype.is_complex else self  # which may be negative
         # 0 ** x is 0 for every x > 0, but the formula would give 0 * -infinity.
@@ -132,9 +132,9 @@ def _power_exponent(grad, self, exponent, result):
     return grad * conjugate(result * _logarithm(self, result))
 
 
-derivative("pow.Tensor_Tensor", self=_power_base, exponent=_power_exponent)
-derivative("pow.Tensor_Scalar", self=_power_base)
-derivative("pow.Scalar", exponent=_power_exponent)
+derivative("pow.Tensor_Tensor", self=_differentiate_power_base, exponent=_differentiate_power_exponent)
+derivative("pow.Tensor_Scalar", self=_differentiate_power_base)
+derivative("pow.Scalar", exponent=_differentiate_power_exponent)
 
 
 def _split_at_ties(grad, mine, others, loses):

@@ -43,7 +43,7 @@ derivative(
 )
 
 
-def _convolution(
+def _differentiate_convolution(
     grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, needs
 ):  # fmt: skip
     geometry = (stride, padding, dilation, transposed, output_padding, groups)
@@ -51,10 +51,10 @@ def _convolution(
     return aten.convolution_backward(grad, conjugate(input), conjugate(weight), bias_sizes, *geometry, list(needs))
 
 
-derivative("convolution", ("input", "weight", "bias"), _convolution)
+derivative("convolution", ("input", "weight", "bias"), _differentiate_convolution)
 
 
-def _convolution_backward(
+def _differentiate_convolution_backward(
     grads, grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, needs
 ):  # fmt: skip
     """Differentiate the gradients of a convolution. Convolution is linear in the input, the weight and the bias, so its
@@ -80,10 +80,10 @@ def _convolution_backward(
     )
 
 
-derivative("convolution_backward", ("grad_output", "input", "weight"), _convolution_backward)
+derivative("convolution_backward", ("grad_output", "input", "weight"), _differentiate_convolution_backward)
 
 
-def _attention(grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask, scale):
+def _differentiate_attention(grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask, scale):
     return aten._scaled_dot_product_flash_attention_for_cpu_backward(
         grad, query, key, value, result0, result1, dropout_p, is_causal, attn_mask=attn_mask, scale=scale
     )
@@ -92,7 +92,7 @@ def _attention(grad, query, key, value, result0, result1, dropout_p, is_causal, 
 derivative(
     "_scaled_dot_product_flash_attention_for_cpu",
     ("query", "key", "value"),
-    _attention,
+    _differentiate_attention,
     non_differentiable_outputs=(1,),
 )
 

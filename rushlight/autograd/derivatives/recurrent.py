@@ -16,7 +16,7 @@ aten = namespaces.namespace("aten")
 _INPUTS = ("input", "weight0", "weight1", "weight2", "weight3", "hx_", "cx_")
 
 
-def _layer(
+def _differentiate_layer(
     grads, input, weight0, weight1, weight2, weight3, hx_, cx_, reverse, batch_sizes, mode, hidden_size, num_layers,
     has_biases, bidirectional, batch_first, train, result0, result1, result2, result3,
 ):  # fmt: skip
@@ -42,12 +42,12 @@ def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse:
     return tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
 
 
-def _twice():
+def _refuse_double_backward():
     raise RuntimeError(
         "the derivative of 'mkldnn_rnn_layer_backward' is not implemented; differentiate mkldnn_rnn_layer twice instead"
     )
 
 
-derivative("mkldnn_rnn_layer", _INPUTS, _layer, non_differentiable_outputs=(3,))
+derivative("mkldnn_rnn_layer", _INPUTS, _differentiate_layer, non_differentiable_outputs=(3,))
 derivative("mkldnn_rnn_layer_backward", **dict.fromkeys(("input", "weight1", "weight2", "hx_", "cx_tmp", "grad_output",
-                                                          "grad_hy", "grad_cy"), _twice))  # fmt: skip
+                                                          "grad_hy", "grad_cy"), _refuse_double_backward))  # fmt: skip

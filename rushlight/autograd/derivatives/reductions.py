@@ -40,7 +40,7 @@ def product_before(value: Tensor, axis: int, direction: int) -> Tensor:
     return product
 
 
-def _prod(grad, self, dim, keepdim):
+def _differentiate_prod(grad, self, dim, keepdim):
     # Use the product of the other elements, because it is exact where elements are 0, unlike result / self.
     if not self.dim():
         return grad
@@ -49,10 +49,10 @@ def _prod(grad, self, dim, keepdim):
     return restore_dims(grad, (axis,), keepdim) * conjugate(others)
 
 
-derivative("prod.dim_int", self=_prod)
+derivative("prod.dim_int", self=_differentiate_prod)
 
 
-def _extremum(grad, self, result, dim, keepdim):
+def _differentiate_extremum(grad, self, result, dim, keepdim):
     """Return the gradient, shared equally among all elements equal to the result. NaN counts as equal to NaN."""
     axes = reduced_dims(self.dim(), dim)
     extreme = restore_dims(result, axes, keepdim)
@@ -61,11 +61,11 @@ def _extremum(grad, self, result, dim, keepdim):
     return restore_dims(grad, axes, keepdim) / count * chosen
 
 
-derivative("amax", self=_extremum)
-derivative("amin", self=_extremum)
+derivative("amax", self=_differentiate_extremum)
+derivative("amin", self=_differentiate_extremum)
 
 
-def _var(grad, self, dim, correction, keepdim):
+def _differentiate_var(grad, self, dim, correction, keepdim):
     axes = reduced_dims(self.dim(), dim)
     count = 1
     for axis in axes:
@@ -78,22 +78,22 @@ def _var(grad, self, dim, correction, keepdim):
     return grad * deviation * 2 / degrees
 
 
-derivative("var.correction", self=_var)
+derivative("var.correction", self=_differentiate_var)
 
 
-def _cumsum(grad, dim):
+def _differentiate_cumsum(grad, dim):
     return grad.flip((dim,)).cumsum(dim).flip((dim,)) if grad.dim() else grad
 
 
-derivative("cumsum", self=_cumsum)
+derivative("cumsum", self=_differentiate_cumsum)
 
 
-def _place(grad, result1, self_sizes, dim):
+def _differentiate_selection(grad, result1, self_sizes, dim):
     return aten.scatter.src(grad.new_zeros(self_sizes), dim, result1, grad)
 
 
-derivative("sort.stable", self=_place, non_differentiable_outputs=(1,))
-derivative("topk", self=_place, non_differentiable_outputs=(1,))
+derivative("sort.stable", self=_differentiate_selection, non_differentiable_outputs=(1,))
+derivative("topk", self=_differentiate_selection, non_differentiable_outputs=(1,))
 
 derivative(
     "_softmax", self=lambda grad, result, dim, self_dtype: aten._softmax_backward_data(grad, result, dim, self_dtype)

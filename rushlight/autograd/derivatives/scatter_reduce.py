@@ -10,9 +10,9 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 
-def _scatter_reduce(grad, self, dim, index, src, reduce, include_self, result):
+def _differentiate_scatter_reduce(grad, self, dim, index, src, reduce, include_self, result):
     """Return the gradients of `self` and `src`."""
-    rule = {"sum": _sum, "mean": _mean, "prod": _product}.get(reduce, _extremum)
+    rule = {"sum": _sum, "mean": _differentiate_mean, "prod": _differentiate_product}.get(reduce, _differentiate_extremum)
     to_self, to_src = rule(grad, self, dim, index, src, include_self, result)
     if not include_self:
         to_self = aten.scatter.value(to_self, dim, index, 0)
@@ -28,13 +28,13 @@ def _counts(self: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bo
     return aten.scatter_add(start, dim, index, aten.ones_like(src))
 
 
-def _mean(grad, self, dim, index, src, include_self, result):
+def _differentiate_mean(grad, self, dim, index, src, include_self, result):
     counts = _counts(self, dim, index, src, include_self)
     share = grad / aten.masked_fill(counts, counts == 0, 1)
     return share, scattered_from(share, src.shape, dim, index)
 
 
-def _product(grad, self, dim, index, src, include_self, result):
+def _differentiate_product(grad, self, dim, index, src, include_self, result):
     # A factor of 0 gets the product of the other factors if it is the only zero; other factors get result / factor.
     filled = aten.masked_fill(self, self == 0, 1)
     to_self = grad * aten.scatter_reduce.two(filled, dim, index, src, "prod", include_self=include_self) / filled
@@ -48,7 +48,7 @@ def _product(grad, self, dim, index, src, include_self, result):
     return to_self, aten.where.self(only_zero, scattered_from(grad * others, src.shape, dim, index), quotient)
 
 
-def _extremum(grad, self, dim, index, src, include_self, result):
+def _differentiate_extremum(grad, self, dim, index, src, include_self, result):
     """Return the gradient, shared equally among all elements equal to the result."""
     from_self = (self == result).to(grad.dtype)
     from_src = (src == scattered_from(result, src.shape, dim, index)).to(grad.dtype)
@@ -58,4 +58,4 @@ def _extremum(grad, self, dim, index, src, include_self, result):
     return from_self * share, from_src * scattered_from(share, src.shape, dim, index)
 
 
-derivative("scatter_reduce.two", ("self", "src"), _scatter_reduce)
+derivative("scatter_reduce.two", ("self", "src"), _differentiate_scatter_reduce)

@@ -26,19 +26,19 @@ def pad_dim(value: Tensor, dim: int, before: int, after: int, fill: float = 0) -
     return aten.constant_pad_nd(value, pads, fill)
 
 
-def _permute(grad, dims):
+def _differentiate_permute(grad, dims):
     order = wrap_dims(dims, grad.dim())
     return grad.permute(sorted(range(len(order)), key=order.__getitem__))
 
 
-def _select(grad, self_sizes, dim, index):
+def _differentiate_select(grad, self_sizes, dim, index):
     axis = wrap_dim(dim, len(self_sizes))
     size = self_sizes[axis]
     position = int(index) % size
     return pad_dim(grad.unsqueeze(axis), axis, position, size - 1 - position)
 
 
-def _slice(grad, self_sizes, dim, start, end, step):
+def _differentiate_slice(grad, self_sizes, dim, start, end, step):
     axis = wrap_dim(dim, len(self_sizes))
     size, count = self_sizes[axis], grad.size(axis)
     begin = min(max(start + size if start is not None and start < 0 else start or 0, 0), size)
@@ -51,7 +51,7 @@ def _slice(grad, self_sizes, dim, start, end, step):
     return pad_dim(grad, axis, begin, size - begin - grad.size(axis))
 
 
-def _as_strided(grad, self_geometry, size, stride, storage_offset):
+def _differentiate_as_strided(grad, self_geometry, size, stride, storage_offset):
     offset = self_geometry[2] if storage_offset is None else storage_offset
     return as_strided_gradient(grad, self_geometry, (tuple(size), tuple(stride), offset))
 
@@ -77,7 +77,7 @@ def _sum_by_position(values: Tensor, positions: Tensor, extent: int) -> Tensor:
     return values.new_zeros((extent,)).scatter_add(0, positions.reshape((-1,)), values.reshape((-1,)))
 
 
-def _squeeze(grad, self_sizes):
+def _differentiate_squeeze(grad, self_sizes):
     return grad.reshape(self_sizes)
 
 
@@ -86,15 +86,15 @@ non_differentiable("_local_scalar_dense", "equal", "view.dtype")
 for _name in ("alias", "lift_fresh", "clone", "_checked", "_to_copy"):
     # _to_copy changes the dtype, and the engine gives every gradient the dtype of its input.
     derivative(_name, self=identity)
-derivative("as_strided", self=_as_strided)
+derivative("as_strided", self=_differentiate_as_strided)
 derivative("view", self=lambda grad, self_sizes: grad.reshape(self_sizes))
-derivative("permute", self=_permute)
+derivative("permute", self=_differentiate_permute)
 # The engine sums the gradient over the expanded dimensions.
 derivative("expand", self=identity)
-derivative("select.int", self=_select)
-derivative("slice.Tensor", self=_slice)
+derivative("select.int", self=_differentiate_select)
+derivative("slice.Tensor", self=_differentiate_slice)
 derivative("unsqueeze", self=lambda grad, dim: aten.squeeze.dims(grad, (dim,)))
-derivative("squeeze.dims", self=_squeeze)
+derivative("squeeze.dims", self=_differentiate_squeeze)
 
 derivative("copy_", self=zeros, src=identity)
 for _name in ("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_.float"):

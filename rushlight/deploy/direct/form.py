@@ -120,7 +120,7 @@ class DirectForm:
             return given is own or given == own
         return type(given) is type(own) and (not isinstance(own, list | dict | tuple) or _same_inside(given, own))
 
-    # As C++
+    # Write the form as C++
 
     def add(
         self, model: Model, states: States, method: str, function: str, names: Sequence[str], size_names: dict[str, str]

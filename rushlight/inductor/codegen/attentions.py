@@ -14,7 +14,7 @@ from rushlight.inductor.sizes import Size, as_size, stride_along
 
 
 class AttentionWriter:
-    """The part of a template's writer for attention; `TemplateKernel` has the rest."""
+    """The part of `TemplateKernel` for attention. The method `_KIND` writes the call for templates of that kind."""
 
     template: TemplateBuffer
 

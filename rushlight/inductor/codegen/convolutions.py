@@ -13,7 +13,7 @@ WINOGRAD_PLACES = 36
 
 
 class ConvolutionWriter:
-    """The part of a template's writer for convolutions; `TemplateKernel` has the rest."""
+    """The part of `TemplateKernel` for convolutions. The method `_KIND` writes the call for templates of that kind."""
 
     template: TemplateBuffer
 

@@ -12,7 +12,7 @@ from rushlight.inductor.sizes import Size
 
 
 class LibraryCallWriter:
-    """The part of a template's writer for library calls; `TemplateKernel` has the rest."""
+    """The part of `TemplateKernel` for library calls. The method `_KIND` writes the call for templates of that kind."""
 
     def _library(self) -> list[str]:
         parameters = self.template.parameters

@@ -14,7 +14,7 @@ BACK = {"rnn_relu": "rnn_back<true>", "rnn_tanh": "rnn_back<false>", "lstm": "ls
 
 
 class RecurrentWriter:
-    """The part of a template's writer for recurrent layers; `TemplateKernel` has the rest."""
+    """The part of `TemplateKernel` for recurrent layers. The method `_KIND` writes the call for templates of that kind."""
 
     def _recurrent(self) -> list[str]:
         return self._call_for_passes("recurrent_pass", "recurrent_steps", STEPS, self._gate_panels, self._recurrent_pass)

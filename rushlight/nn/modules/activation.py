@@ -597,7 +597,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3)
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.attention": ("MultiheadAttention",),
 })  # fmt: skip

@@ -338,7 +338,7 @@ class InstanceNorm3d(_InstanceNorm):
     dims = 3
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": ("LazyBatchNorm1d", "LazyBatchNorm2d", "LazyBatchNorm3d"),
 })  # fmt: skip

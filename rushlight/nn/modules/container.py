@@ -268,7 +268,7 @@ def _require_factor(factor: Any) -> None:
         raise ValueError(f"Non-positive multiplication factor {factor} for Sequential")
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.parameter_container": ("ParameterDict", "ParameterList"),
 })  # fmt: skip

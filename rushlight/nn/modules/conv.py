@@ -337,7 +337,7 @@ class ConvTranspose3d(_TransposedConvolution):
     dims = 3
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": (
         "LazyConv1d", "LazyConv2d", "LazyConv3d",

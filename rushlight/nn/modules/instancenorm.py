@@ -6,7 +6,7 @@ from rushlight.nn.modules.batchnorm import InstanceNorm1d, InstanceNorm2d, Insta
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": ("LazyInstanceNorm1d", "LazyInstanceNorm2d", "LazyInstanceNorm3d"),
 })  # fmt: skip

@@ -119,7 +119,7 @@ class Bilinear(Module):
         )
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.lazy_layers": ("LazyLinear",),
 })  # fmt: skip

@@ -455,7 +455,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.fractional_pooling": ("FractionalMaxPool2d", "FractionalMaxPool3d"),
 })  # fmt: skip

@@ -393,7 +393,7 @@ def _is_probability(value: Any) -> bool:
     return isinstance(value, numbers.Number) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-# Classes that PyTorch also has in this module.
+# PyTorch's module of this name also has these classes; they are imported lazily.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.nn.modules.rnn_cells": ("GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"),
 })  # fmt: skip

@@ -84,7 +84,7 @@ def make_inplace_by_copy(op: OpOverload) -> Callable:
 
 
 @rule("_local_scalar_dense")
-def _number(self: Tensor) -> None:
+def _refuse_item(self: Tensor) -> None:
     raise RuntimeError(_ITEM)
 
 
@@ -94,7 +94,7 @@ def is_nonzero(self: Tensor) -> None:
 
 
 @rule("equal")
-def _equal(self: Tensor, other: Tensor) -> None:
+def _refuse_equal(self: Tensor, other: Tensor) -> None:
     raise RuntimeError("vmap: torch.equal gives one answer, and each example would have its own")
 
 

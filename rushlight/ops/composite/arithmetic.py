@@ -54,15 +54,15 @@ def divide_mode(self, other, *, rounding_mode):
 
 @with_inplace("deg2rad(Tensor self) -> Tensor")
 def deg2rad(self):
-    return _scaled_angle(self, math.pi / 180, "deg2rad")
+    return _scale_angle(self, math.pi / 180, "deg2rad")
 
 
 @with_inplace("rad2deg(Tensor self) -> Tensor")
 def rad2deg(self):
-    return _scaled_angle(self, 180 / math.pi, "rad2deg")
+    return _scale_angle(self, 180 / math.pi, "rad2deg")
 
 
-def _scaled_angle(self: Tensor, factor: float, name: str) -> Tensor:
+def _scale_angle(self: Tensor, factor: float, name: str) -> Tensor:
     if self.dtype.is_complex:
         raise RuntimeError(f"{name} is not supported for complex tensors.")
     return aten.mul.Tensor(self, factor)

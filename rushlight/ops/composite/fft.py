@@ -57,7 +57,7 @@ def _require_real(self: Tensor, name: str) -> None:
         raise RuntimeError(f"{name} expects a real input tensor, but got {self.dtype.scalar_name}")
 
 
-def _axis(self: Tensor, dim: int, name: str) -> int:
+def _wrap_axis(self: Tensor, dim: int, name: str) -> int:
     if not self.dim():
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions ({name})")
     return wrap_dim(dim, self.dim())
@@ -66,23 +66,25 @@ def _axis(self: Tensor, dim: int, name: str) -> int:
 # One dimension
 
 
-def _from_complex(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
-    axis = _axis(self, dim, name)
+def _transform_complex(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
+    axis = _wrap_axis(self, dim, name)
     size = _check_points(self.size(axis) if n is None else n)
     resized = _crop_or_pad(_promote_to_fft_dtype(self, True), [axis], [size])
     return aten._fft_c2c.default(resized, [axis], _normalization(norm, forward), forward)
 
 
-def _from_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, onesided: bool, name: str) -> Tensor:
+def _transform_real(
+    self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, onesided: bool, name: str
+) -> Tensor:
     _require_real(self, name)
-    source, axis = _promote_to_fft_dtype(self, False), _axis(self, dim, name)
+    source, axis = _promote_to_fft_dtype(self, False), _wrap_axis(self, dim, name)
     size = _check_points(self.size(axis) if n is None else n)
     result = aten._fft_r2c.default(_crop_or_pad(source, [axis], [size]), [axis], _normalization(norm, forward), onesided)
     return result if forward else aten.conj_physical.default(result)
 
 
-def _to_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
-    source, axis = _promote_to_fft_dtype(self, True), _axis(self, dim, name)
+def _transform_to_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: bool, name: str) -> Tensor:
+    source, axis = _promote_to_fft_dtype(self, True), _wrap_axis(self, dim, name)
     size = _check_points(2 * (self.size(axis) - 1) if n is None else n)
     if n is not None:
         source = _crop_or_pad(source, [axis], [size // 2 + 1])
@@ -93,35 +95,35 @@ def _to_real(self: Tensor, n: int | None, dim: int, norm: str | None, forward: b
 @composite(f"fft_fft{_ONE}")
 def fft(self, n=None, dim=-1, norm=None):
     if self.dtype.is_complex:
-        return _from_complex(self, n, dim, norm, True, "fft")
-    return _from_real(self, n, dim, norm, True, False, "fft")
+        return _transform_complex(self, n, dim, norm, True, "fft")
+    return _transform_real(self, n, dim, norm, True, False, "fft")
 
 
 @composite(f"fft_ifft{_ONE}")
 def ifft(self, n=None, dim=-1, norm=None):
     if self.dtype.is_complex:
-        return _from_complex(self, n, dim, norm, False, "ifft")
-    return _from_real(self, n, dim, norm, False, False, "ifft")
+        return _transform_complex(self, n, dim, norm, False, "ifft")
+    return _transform_real(self, n, dim, norm, False, False, "ifft")
 
 
 @composite(f"fft_rfft{_ONE}")
 def rfft(self, n=None, dim=-1, norm=None):
-    return _from_real(self, n, dim, norm, True, True, "rfft")
+    return _transform_real(self, n, dim, norm, True, True, "rfft")
 
 
 @composite(f"fft_irfft{_ONE}")
 def irfft(self, n=None, dim=-1, norm=None):
-    return _to_real(self, n, dim, norm, False, "irfft")
+    return _transform_to_real(self, n, dim, norm, False, "irfft")
 
 
 @composite(f"fft_hfft{_ONE}")
 def hfft(self, n=None, dim=-1, norm=None):
-    return _to_real(self, n, dim, norm, True, "hfft")
+    return _transform_to_real(self, n, dim, norm, True, "hfft")
 
 
 @composite(f"fft_ihfft{_ONE}")
 def ihfft(self, n=None, dim=-1, norm=None):
-    return _from_real(self, n, dim, norm, False, True, "ihfft")
+    return _transform_real(self, n, dim, norm, False, True, "ihfft")
 
 
 # Several dimensions
@@ -131,7 +133,7 @@ def _sizes_and_dims(self: Tensor, s: Sequence[int] | None, dim: Sequence[int] | 
     """Return the sizes and the wrapped dimensions to transform; RuntimeError where they do not fit the tensor or each other."""
     s, dim = ([value] if isinstance(value, int) else value for value in (s, dim))
     rank = self.dim()
-    dims = None if dim is None else [_axis(self, axis, "fft") for axis in dim]
+    dims = None if dim is None else [_wrap_axis(self, axis, "fft") for axis in dim]
     if dims is not None and len(set(dims)) < len(dims):
         raise RuntimeError(f"FFT dims must be unique, but got {list(dim)}")
     if s is None:
@@ -172,7 +174,7 @@ def _transform_many(self: Tensor, s: object, dim: object, norm: str | None, forw
     return aten._fft_c2c.default(source, dims, _normalization(norm, forward), forward)
 
 
-def _rfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
+def _compute_rfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     if self.dtype.is_complex:
         raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {self.dtype.scalar_name}")
     sizes, dims = _sizes_and_dims(self, s, dim)
@@ -181,13 +183,13 @@ def _rfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     return aten._fft_r2c.default(resized, dims, _normalization(norm, True), True)
 
 
-def _irfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
+def _compute_irfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     sizes, dims, points = _sizes_for_real(self, s, dim, "irfftn")
     source = _crop_or_pad(_promote_to_fft_dtype(self, True), dims, sizes)
     return aten._fft_c2r.default(source, dims, _normalization(norm, False), points)
 
 
-def _hfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
+def _compute_hfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     sizes, dims, points = _sizes_for_real(self, s, dim, "hfftn")
     source, scale = _crop_or_pad(_promote_to_fft_dtype(self, True), dims, sizes), _normalization(norm, True)
     if len(dims) > 1:
@@ -195,7 +197,7 @@ def _hfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     return aten._fft_c2r.default(aten.conj.default(source), dims[-1:], scale, points)
 
 
-def _ihfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
+def _compute_ihfftn(self: Tensor, s: object, dim: object, norm: str | None) -> Tensor:
     if self.dtype.is_complex:
         raise RuntimeError(f"ihfftn expects a real-valued input tensor, but got {self.dtype.scalar_name}")
     sizes, dims = _sizes_and_dims(self, s, dim)
@@ -217,10 +219,10 @@ def _define_many(name: str, function, *options) -> None:
 
 _define_many("fft", _transform_many, True)
 _define_many("ifft", _transform_many, False)
-_define_many("rfft", _rfftn)
-_define_many("irfft", _irfftn)
-_define_many("hfft", _hfftn)
-_define_many("ihfft", _ihfftn)
+_define_many("rfft", _compute_rfftn)
+_define_many("irfft", _compute_irfftn)
+_define_many("hfft", _compute_hfftn)
+_define_many("ihfft", _compute_ihfftn)
 
 
 # Frequencies

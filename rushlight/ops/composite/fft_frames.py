@@ -60,7 +60,7 @@ def stft(
     frames = _Frames("stft", self, n_fft, hop_length, win_length, window)
     source = self if self.dim() != 1 else aten.unsqueeze.default(self, 0)
     if center and source.dim() == 2:
-        source = _mirrored_ends(source, n_fft // 2, pad_mode)
+        source = _extend_ends(source, n_fft // 2, pad_mode)
     _check_signal(frames, self, source)
     _check_complex_choice(self, window, return_complex)
     pieces = aten.unfold.default(source, -1, n_fft, frames.hop) * frames.padded_window(self)
@@ -70,7 +70,7 @@ def stft(
     return result if return_complex is None or return_complex else aten.view_as_real.default(result)
 
 
-def _mirrored_ends(source: Tensor, count: int, mode: str) -> Tensor:
+def _extend_ends(source: Tensor, count: int, mode: str) -> Tensor:
     return aten.squeeze.dim(aten.pad.default(aten.unsqueeze.default(source, 1), [count, count], mode), 1)
 
 

@@ -154,7 +154,7 @@ def _check_input(self: Tensor, edges: Sequence[Tensor], weight: Tensor | None, p
         )
 
 
-def _column(self: Tensor) -> Tensor:
+def _as_column(self: Tensor) -> Tensor:
     return aten.reshape.default(self.detach(), (-1, 1))
 
 
@@ -164,7 +164,7 @@ def _column(self: Tensor) -> Tensor:
 )
 def histogram(self, bins=100, *, range=None, weight=None, density=False):
     _check_input(self, (), weight, tuple(self.shape), "histogramdd")
-    points = _column(self)
+    points = _as_column(self)
     edges = _even_edges(points, [bins], range, "histogram")
     return _histogram(points, edges, weight, density), edges[0]
 
@@ -177,7 +177,7 @@ def histogram_between(self, bins, *, weight=None, density=False):
     _check_input(self, (bins,), weight, tuple(self.shape), "histogramdd")
     if bins.numel() < 2:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins.numel() - 1} for dimension 0")
-    return _histogram(_column(self), [bins.detach()], weight, density), aten.clone.default(bins)
+    return _histogram(_as_column(self), [bins.detach()], weight, density), aten.clone.default(bins)
 
 
 def _as_points(self: Tensor, bins: Sequence | None) -> Tensor:

@@ -95,7 +95,7 @@ def repeat_interleave(self, repeats, dim=None, *, output_size=None):
     spread = aten.unsqueeze.default(source, dim + 1)
     shape = list(spread.shape)
     shape[dim + 1] = repeats
-    # Copy even where nothing is repeated.
+    # Copy even if nothing is repeated.
     copied = aten.clone.default(aten.expand.default(spread, shape), memory_format=contiguous_format)
     return aten.flatten.using_ints(copied, dim, dim + 1)
 

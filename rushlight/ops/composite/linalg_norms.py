@@ -83,7 +83,7 @@ def vector_norm(self, ord=2, dim=None, keepdim=False, *, dtype=None):
     return _root(aten.sum.dim_IntList(_power(magnitude, ord), dim, keepdim), 1.0 / ord)
 
 
-def _records(value: Tensor) -> bool:
+def _is_recorded(value: Tensor) -> bool:
     return state.grad_enabled and value.requires_grad
 
 
@@ -93,7 +93,7 @@ def _root(total: Tensor, exponent: float) -> Tensor:
     def power(value: Tensor) -> Tensor:
         return aten.sqrt.default(value) if exponent == 0.5 else aten.pow.Tensor_Scalar(value, exponent)
 
-    if not _records(total):
+    if not _is_recorded(total):
         return power(total)
     zero = total == 0
     bounded = aten.masked_fill.Scalar(total, zero, 1)
@@ -102,7 +102,7 @@ def _root(total: Tensor, exponent: float) -> Tensor:
 
 def _power(magnitude: Tensor, exponent: float) -> Tensor:
     """Return `magnitude ** exponent`, with gradient 0 at 0, the subgradient of the norm."""
-    if exponent >= 1 or not _records(magnitude):
+    if exponent >= 1 or not _is_recorded(magnitude):
         return aten.pow.Tensor_Scalar(magnitude, exponent)
     zero = magnitude == 0
     bounded = aten.masked_fill.Scalar(magnitude, zero, 1)

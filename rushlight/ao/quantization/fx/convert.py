@@ -43,7 +43,7 @@ class _Converting:
         self.static = get_embedding_static_quant_module_mappings()
         self.quantized: dict[Node, Node] = {}  # each node's result as a quantized tensor
         self.real: dict[Node, Node] = {}  # each node's result as a float tensor
-        self.source: dict[Node, Node] = {}  # the observed node of each observer
+        self.source: dict[Node, Node] = {}  # observer node -> the node that it observes
         self.replaced: list[Node] = []  # nodes with replacements
         self.observers: dict[Node, Module] = {}
         self.names: dict[Node, tuple[str, str]] = {}
@@ -152,7 +152,8 @@ class _Converting:
     def _quantize_layer(self, node: Node) -> None:
         module, observer = module_of(self.module, node), self.observers[node]
         node.args = (self._as_quantized(node.args[0]), *node.args[1:])
-        if isinstance(module, tuple(self.static.values())):  # called before: the results of all calls share one scale
+        # The layer was called before; the results of all calls share one scale.
+        if isinstance(module, tuple(self.static.values())):
             scale, zero_point = observer.calculate_qparams()
             module.scale, module.zero_point = float(scale), int(zero_point)
         else:

@@ -11,7 +11,7 @@ from rushlight.ops.batching.rules.pointwise import without_order
 from rushlight.ops.dispatcher import OpOverload
 
 
-def _like(op: OpOverload) -> Callable:
+def _make_like_rule(op: OpOverload) -> Callable:
     def run(self: Tensor, *args: object, memory_format: object = None, **options: object) -> Tensor:
         made = op(value_of(self), *args, memory_format=without_order(memory_format), **options)
         return make_batched(made, levels_of(self))
@@ -19,7 +19,7 @@ def _like(op: OpOverload) -> Callable:
     return run
 
 
-def _new(op: OpOverload) -> Callable:
+def _make_new_rule(op: OpOverload) -> Callable:
     def run(self: Tensor, size: Sequence[int], *args: object, **options: object) -> Tensor:
         value, levels = value_of(self), levels_of(self)
         return make_batched(op(value, [*value.shape[: len(levels)], *size], *args, **options), levels)
@@ -27,12 +27,12 @@ def _new(op: OpOverload) -> Callable:
     return run
 
 
-rules(("empty_like", "zeros_like", "ones_like", "full_like"), _like)
-rules(("new_empty", "new_zeros", "new_ones", "new_full"), _new)
+rules(("empty_like", "zeros_like", "ones_like", "full_like"), _make_like_rule)
+rules(("new_empty", "new_zeros", "new_ones", "new_full"), _make_new_rule)
 
 
 @rule("new_empty_strided")
-def _new_empty_strided(self: Tensor, size: Sequence[int], stride: Sequence[int], **options: object) -> Tensor:
+def _new_empty_strided_rule(self: Tensor, size: Sequence[int], stride: Sequence[int], **options: object) -> Tensor:
     value, levels = value_of(self), levels_of(self)
     step = 1 + sum((extent - 1) * step for extent, step in zip(size, stride, strict=True)) if 0 not in size else 0
     strides: list[int] = []

@@ -116,7 +116,7 @@ rules(("median", "nanmedian"), _over_all_elements)
 
 
 @rule("cat")
-def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+def _cat_rule(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     levels = all_levels(tensors)
     sizes = batch_sizes(levels, tensors)
     # cat skips empty 1-dimensional tensors, with or without batches.
@@ -129,7 +129,7 @@ def _cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 
 @rule("constant_pad_nd")
-def _pad(self: Tensor, pad: Sequence[int], value: object = 0) -> Tensor:
+def _pad_rule(self: Tensor, pad: Sequence[int], value: object = 0) -> Tensor:
     if len(pad) > 2 * self.dim():
         raise RuntimeError(
             f"Length of pad should be no more than twice the number of dimensions of the input. Pad length is {len(pad)} while "

@@ -88,7 +88,7 @@ def _positions(indexed: _IndexedDims, levels: Levels, sizes: Sequence[int]) -> l
 
 
 @rule("index.Tensor")
-def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+def _index_rule(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     indexed = _IndexedDims(self, indices)
     if not indexed.dims:
         return aten.alias.default(self)
@@ -108,7 +108,7 @@ def _index(self: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
 
 
 @rule("index_put_")
-def _index_put_inplace(
+def _index_put_inplace_rule(
     self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     levels = check_inplace(self, indices, values)
@@ -117,7 +117,7 @@ def _index_put_inplace(
 
 
 @rule("index_put")
-def _index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+def _index_put_rule(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     levels = all_levels(self, indices, values)
     target = aten.clone.default(spread(self, levels, batch_sizes(levels, self, indices, values)))
     _write_values(self, target, levels, indices, values, accumulate)
@@ -145,7 +145,7 @@ def _write_values(
 
 
 @rule("index_select")
-def _index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
+def _index_select_rule(self: Tensor, dim: int, index: Tensor) -> Tensor:
     if not self.dim() or index.dim() > 1 or self.size(dim) == 0:
         return first_example(aten.index_select.default, [self, dim, index]) if self.dim() else _select_of_number(self, index)
     dim = wrap_dim(dim, self.dim())
@@ -161,7 +161,7 @@ def _select_of_number(self: Tensor, index: Tensor) -> Tensor:
 
 
 @rule("embedding")
-def _embedding(
+def _embedding_rule(
     weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
 ) -> Tensor:
     if not is_batched(weight):
@@ -188,7 +188,7 @@ def _offset_rows(indices: Tensor, levels: Levels, sizes: Sequence[int], rows: in
 
 
 @rule("embedding_dense_backward")
-def _embedding_backward(
+def _embedding_backward_rule(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
     levels = all_levels(grad_output, indices)

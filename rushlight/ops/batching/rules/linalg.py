@@ -25,7 +25,7 @@ def _broadcasts_beside_vectors(op: OpOverload, tensors: list[Tensor]) -> bool:
     return op._opname == "linalg_ldl_solve" and tensors[0].dim() != tensors[-1].dim()
 
 
-def _stack(op: OpOverload) -> Callable:
+def _make_stack_rule(op: OpOverload) -> Callable:
     """Return the rule of an operator on one matrix, or a batch of them."""
 
     def run(self: Tensor, *args: object, **kwargs: object) -> object:
@@ -34,7 +34,7 @@ def _stack(op: OpOverload) -> Callable:
     return run
 
 
-def _stacks(op: OpOverload) -> Callable:
+def _make_stacks_rule(op: OpOverload) -> Callable:
     """Return the rule of an operator on several matrices of the same batch shape; others run example by example."""
 
     def run(*args: object, **kwargs: object) -> object:
@@ -61,12 +61,12 @@ def _prepend_dims(value: object, rank: int) -> object:
     return value
 
 
-rules(_ONE_MATRIX, _stack)
-rules((*_SEVERAL_MATRICES, *_DISTANCES), _stacks)
+rules(_ONE_MATRIX, _make_stack_rule)
+rules((*_SEVERAL_MATRICES, *_DISTANCES), _make_stacks_rule)
 
 
 @rule("linalg_solve_ex")
-def _solve(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> object:
+def _solve_rule(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> object:
     # Decide by the dimensions of an example whether B is a vector, or a batch of them.
     is_vector = B.dim() == 1 or (B.dim() == A.dim() - 1 and B.shape == A.shape[:-1])
     right = B.unsqueeze(-1) if is_vector else B

@@ -28,7 +28,7 @@ _RUNNING = (
 
 
 @rule("native_layer_norm")
-def _layer_norm(
+def _layer_norm_rule(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple:
     shape = list(normalized_shape)
@@ -41,7 +41,7 @@ def _layer_norm(
 
 
 @rule("native_layer_norm_backward")
-def _layer_norm_backward(
+def _layer_norm_backward_rule(
     grad_out: Tensor, input: Tensor, normalized_shape: Sequence[int], mean: Tensor, rstd: Tensor, weight: Tensor | None,
     bias: Tensor | None, output_mask: Sequence[bool],
 ) -> tuple:  # fmt: skip
@@ -93,7 +93,7 @@ def _split_vector(value: Tensor, like: Tensor, levels: Levels, sizes: Sequence[i
 
 
 @rule("native_batch_norm")
-def _batch_norm(
+def _batch_norm_rule(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     training: bool, momentum: float, eps: float,
 ) -> tuple:  # fmt: skip
@@ -114,15 +114,15 @@ def _batch_norm(
 
 
 @rule("_native_batch_norm_legit_no_training")
-def _batch_norm_without_training(
+def _batch_norm_without_training_rule(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor, momentum: float,
     eps: float,
 ) -> tuple:  # fmt: skip
-    return _batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    return _batch_norm_rule(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 @rule("native_batch_norm_backward")
-def _batch_norm_backward(
+def _batch_norm_backward_rule(
     grad_out: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
     save_mean: Tensor | None, save_invstd: Tensor | None, train: bool, eps: float, output_mask: Sequence[bool],
 ) -> tuple:  # fmt: skip
@@ -140,7 +140,7 @@ def _batch_norm_backward(
     )
 
 
-def _images(op: OpOverload) -> Callable:
+def _make_image_rule(op: OpOverload) -> Callable:
     """Return the rule of pooling: examples are merged with the batch dimension, or with the channels of a single image."""
 
     def run(*args: object, **kwargs: object) -> object:
@@ -171,7 +171,7 @@ rules(
         "max_pool2d_with_indices", "max_pool2d_with_indices_backward", "avg_pool2d", "avg_pool2d_backward",
         "_adaptive_avg_pool2d", "_adaptive_avg_pool2d_backward", "adaptive_max_pool2d", "adaptive_max_pool2d_backward",
     ),
-    _images,
+    _make_image_rule,
 )  # fmt: skip
 
 # Negative log-likelihood of (N, C) or (C). `reduction` is 0 for none, 1 for the mean, 2 for the sum.
@@ -188,7 +188,7 @@ def _weights(self: Tensor, target: Tensor, weight: Tensor | None, ignore_index: 
 
 
 @rule("nll_loss_forward")
-def _nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> tuple:
+def _nll_loss_rule(self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int) -> tuple:
     classes, weights = _weights(self, target, weight, ignore_index)
     picked = aten.gather.default(self, -1, classes.unsqueeze(-1)).squeeze(-1)
     losses = aten.where.self(weights == 0, aten.zeros_like.default(picked), -picked * weights)
@@ -199,7 +199,7 @@ def _nll_loss(self: Tensor, target: Tensor, weight: Tensor | None, reduction: in
 
 
 @rule("nll_loss_backward")
-def _nll_loss_backward(
+def _nll_loss_backward_rule(
     grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:  # fmt: skip

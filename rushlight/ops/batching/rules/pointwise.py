@@ -109,24 +109,24 @@ rules(["copy_"], pointwise_inplace)
 
 
 @rule("fill_.Scalar")
-def _fill(self: Tensor, value: object) -> Tensor:
+def _fill_rule(self: Tensor, value: object) -> Tensor:
     aten.fill_.Scalar(value_of(self), value)
     return self
 
 
 @rule("view_as_complex")
-def _view_as_complex(self: Tensor) -> Tensor:
+def _view_as_complex_rule(self: Tensor) -> Tensor:
     return make_batched(aten.view_as_complex(value_of(self)), levels_of(self))
 
 
 @rule("clone")
-def _clone(self: Tensor, *, memory_format: object = None) -> Tensor:
+def _clone_rule(self: Tensor, *, memory_format: object = None) -> Tensor:
     return make_batched(aten.clone.default(value_of(self), memory_format=without_order(memory_format)), levels_of(self))
 
 
 @rule("_to_copy")
-def _to_copy(self: Tensor, *, memory_format: object = None, **options: object) -> Tensor:
-    value = aten._to_copy.default(value_of(self), memory_format=without_order(memory_format), **options)
+def _to_copy_rule(self: Tensor, *, memory_format: object = None, **options: object) -> Tensor:
+    value = aten._to_copy_rule.default(value_of(self), memory_format=without_order(memory_format), **options)
     return make_batched(value, levels_of(self))
 
 

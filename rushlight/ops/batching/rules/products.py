@@ -23,7 +23,7 @@ from rushlight.ops.batching.layout import (
 
 
 @rule("matmul", "linalg_matmul")
-def _matmul(self: Tensor, other: Tensor) -> Tensor:
+def _matmul_rule(self: Tensor, other: Tensor) -> Tensor:
     a, b = self.dim(), other.dim()
     if not a or not b or self.size(-1) != other.size(max(b - 2, 0)):
         return first_example(aten.matmul.default, [self, other])
@@ -43,21 +43,21 @@ def _align_if_batched(tensor: Tensor, levels: Levels, rank: int) -> Tensor:
 
 
 @rule("mm")
-def _mm(self: Tensor, mat2: Tensor) -> Tensor:
+def _mm_rule(self: Tensor, mat2: Tensor) -> Tensor:
     if self.dim() != 2 or mat2.dim() != 2 or self.dtype is not mat2.dtype:
         return first_example(aten.mm.default, [self, mat2])
-    return _matmul(self, mat2)
+    return _matmul_rule(self, mat2)
 
 
 @rule("bmm")
-def _bmm(self: Tensor, mat2: Tensor) -> Tensor:
+def _bmm_rule(self: Tensor, mat2: Tensor) -> Tensor:
     if self.dim() != 3 or mat2.dim() != 3 or self.size(0) != mat2.size(0) or self.dtype is not mat2.dtype:
         return first_example(aten.bmm.default, [self, mat2])
-    return _matmul(self, mat2)
+    return _matmul_rule(self, mat2)
 
 
 @rule("addmm")
-def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: object = 1, alpha: object = 1) -> Tensor:
+def _addmm_rule(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: object = 1, alpha: object = 1) -> Tensor:
     if mat1.dim() != 2 or mat2.dim() != 2 or not self.dtype is mat1.dtype is mat2.dtype:
         return first_example(aten.addmm.default, [self, mat1, mat2, beta, alpha])
     levels = levels_of(mat1)
@@ -65,7 +65,7 @@ def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: object = 1, alpha:
         rows = value_of(mat1)
         flat = aten.addmm.default(self, rows.reshape(-1, rows.size(-1)), mat2, beta=beta, alpha=alpha)
         return make_batched(aten.view.default(flat, [*rows.shape[:-1], flat.size(-1)]), levels)
-    product = _mm(mat1, mat2) if is_batched(mat1) or is_batched(mat2) else aten.mm.default(mat1, mat2)
+    product = _mm_rule(mat1, mat2) if is_batched(mat1) or is_batched(mat2) else aten.mm.default(mat1, mat2)
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product + aten.zeros_like.default(self)
@@ -73,7 +73,7 @@ def _addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: object = 1, alpha:
 
 
 @rule("linear")
-def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def _linear_rule(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if not is_batched(weight) and not is_batched(bias) and input.dim():
         return make_batched(aten.linear.default(value_of(input), weight, bias), levels_of(input))
     if weight.dim() > 2 or input.size(-1) != weight.size(-1):
@@ -108,7 +108,7 @@ def _merge_into_rows(tensor: Tensor, levels: Levels, sizes: Sequence[int]) -> Te
 
 
 @rule("convolution")
-def _convolution(
+def _convolution_rule(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
 ) -> Tensor:  # fmt: skip
@@ -135,7 +135,7 @@ def _add_bias(result: Tensor, bias: Tensor | None) -> Tensor:
 
 
 @rule("convolution_backward")
-def _convolution_backward(
+def _convolution_backward_rule(
     grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sequence[int] | None, stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int], groups: int,
     output_mask: Sequence[bool],
@@ -165,7 +165,7 @@ def _convolution_backward(
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu")
-def _attention(
+def _attention_rule(
     query: Tensor, key: Tensor, value: Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
     attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple:  # fmt: skip
@@ -193,7 +193,7 @@ def _rows_of(value: Tensor, like: Tensor, sizes: Sequence[int]) -> Tensor:
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu_backward")
-def _attention_backward(
+def _attention_backward_rule(
     grad_out: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor, dropout_p: float,
     is_causal: bool, *, attn_mask: Tensor | None = None, scale: float | None = None,
 ) -> tuple:  # fmt: skip

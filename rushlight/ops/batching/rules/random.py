@@ -43,7 +43,7 @@ def _different_levels() -> tuple[Levels, tuple[int, ...]]:
     return tuple(level.number for level in chosen), tuple(level.size for level in chosen)
 
 
-def _factory(op: OpOverload, below: int) -> Callable:
+def _make_factory_kernel(op: OpOverload, below: int) -> Callable:
     position = op._schema.positions["size"]
 
     def run(*args: object, **kwargs: object) -> Tensor:
@@ -56,7 +56,7 @@ def _factory(op: OpOverload, below: int) -> Callable:
     return run
 
 
-def _like_operand(op: OpOverload, below: int) -> Callable:
+def _make_like_operand_kernel(op: OpOverload, below: int) -> Callable:
     """Return a kernel that expands operands over the levels with different numbers; the composite then draws a batched
     tensor."""
 
@@ -82,7 +82,7 @@ def _expand_over(tensor: Tensor, levels: Levels, sizes: tuple[int, ...]) -> Tens
     return make_batched(spread(tensor, together, [known[level] for level in together]), together)
 
 
-def _inplace(op: OpOverload, below: int) -> Callable:
+def _make_inplace_kernel(op: OpOverload, below: int) -> Callable:
     def run(self: Tensor, *args: object, **kwargs: object) -> Tensor:
         levels, _ = _different_levels()
         own = levels_of(self)
@@ -117,7 +117,7 @@ def _draw_in_place(op: OpOverload, self: Tensor, args: tuple, kwargs: dict) -> T
     return self
 
 
-def _dropout(op: OpOverload, below: int) -> Callable:
+def _make_dropout_kernel(op: OpOverload, below: int) -> Callable:
     def run(input: Tensor, p: float, train: bool | None) -> tuple:
         if train is False:
             return op.redispatch(below, input, p, train)
@@ -134,7 +134,7 @@ def _dropout(op: OpOverload, below: int) -> Callable:
     return run
 
 
-def _permutation(op: OpOverload, below: int) -> Callable:
+def _make_permutation_kernel(op: OpOverload, below: int) -> Callable:
     def run(*args: object, **kwargs: object) -> Tensor:
         levels, sizes = _different_levels()
         with ExcludeKeys(VMAP_MODE):
@@ -144,7 +144,7 @@ def _permutation(op: OpOverload, below: int) -> Callable:
     return run
 
 
-def _sampling(op: OpOverload, below: int) -> Callable:
+def _make_sampling_kernel(op: OpOverload, below: int) -> Callable:
     """Return a kernel for random operators without a batching rule: one draw per example, or one draw for all of them."""
 
     def run(*args: object, **kwargs: object) -> object:
@@ -166,15 +166,15 @@ def _register(name: str, link: Callable) -> None:
 
 
 for _name in _FACTORIES:
-    _register(_name, _factory)
+    _register(_name, _make_factory_kernel)
 for _name in _LIKE_OPERAND:
-    _register(_name, _like_operand)
-_register("native_dropout", _dropout)
-_register("randperm", _permutation)
+    _register(_name, _make_like_operand_kernel)
+_register("native_dropout", _make_dropout_kernel)
+_register("randperm", _make_permutation_kernel)
 for _op in all_operators():
     if "nondeterministic_seeded" in _op.tags and DispatchKey.VmapMode not in _op.kernels and _op.namespace == "aten":
         _takes_tensor = _op._schema.arguments and _op._schema.arguments[0].type.is_tensor
         if _op.writes_self:
-            _register(_op.name.removeprefix("aten::"), _inplace)
+            _register(_op.name.removeprefix("aten::"), _make_inplace_kernel)
         elif _takes_tensor:
-            _register(_op.name.removeprefix("aten::"), _sampling)
+            _register(_op.name.removeprefix("aten::"), _make_sampling_kernel)

@@ -12,21 +12,21 @@ from rushlight.ops.batching.layout import aten, levels_of, make_batched, value_o
 from rushlight.ops.dispatcher import OpOverload
 
 
-def _parts(self: Tensor) -> tuple[Tensor, tuple, int]:
+def _value_and_levels(self: Tensor) -> tuple[Tensor, tuple, int]:
     levels = levels_of(self)
     return value_of(self), levels, len(levels)
 
 
 @rule("view")
-def _view(self: Tensor, size: Sequence[int]) -> Tensor:
-    value, levels, count = _parts(self)
+def _view_rule(self: Tensor, size: Sequence[int]) -> Tensor:
+    value, levels, count = _value_and_levels(self)
     size = infer_size(tuple(size), self.numel())
     return make_batched(aten.view.default(value, [*value.shape[:count], *size]), levels)
 
 
 @rule("permute")
-def _permute(self: Tensor, dims: Sequence[int]) -> Tensor:
-    value, levels, count = _parts(self)
+def _permute_rule(self: Tensor, dims: Sequence[int]) -> Tensor:
+    value, levels, count = _value_and_levels(self)
     if len(dims) != self.dim():
         return first_example(aten.permute.default, [self, dims])
     order = [count + dim for dim in wrap_dims(dims, self.dim())]
@@ -34,8 +34,8 @@ def _permute(self: Tensor, dims: Sequence[int]) -> Tensor:
 
 
 @rule("expand")
-def _expand(self: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
-    value, levels, count = _parts(self)
+def _expand_rule(self: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
+    value, levels, count = _value_and_levels(self)
     if len(size) < self.dim():
         return first_example(aten.expand.default, [self, size, implicit])
     batch = list(value.shape[:count])
@@ -46,24 +46,24 @@ def _expand(self: Tensor, size: Sequence[int], *, implicit: bool = False) -> Ten
 
 
 @rule("unsqueeze")
-def _unsqueeze(self: Tensor, dim: int) -> Tensor:
-    value, levels, count = _parts(self)
+def _unsqueeze_rule(self: Tensor, dim: int) -> Tensor:
+    value, levels, count = _value_and_levels(self)
     return make_batched(aten.unsqueeze.default(value, count + wrap_dim(dim, self.dim() + 1)), levels)
 
 
 @rule("squeeze.dims")
-def _squeeze(self: Tensor, dim: Sequence[int]) -> Tensor:
-    value, levels, count = _parts(self)
+def _squeeze_rule(self: Tensor, dim: Sequence[int]) -> Tensor:
+    value, levels, count = _value_and_levels(self)
     dims = [count + one for one in wrap_dims(dim, self.dim())] if self.dim() else []
     return make_batched(aten.squeeze.dims(value, dims), levels)
 
 
-def _along(op: OpOverload) -> Callable:
+def _make_rule_along(op: OpOverload) -> Callable:
     """Return the rule of a view along one dimension, which an example must have."""
 
     def run(*args: object, **kwargs: object) -> Tensor:
         self, dim, *rest = op.normalize(args, kwargs)
-        value, levels, count = _parts(self)
+        value, levels, count = _value_and_levels(self)
         if not self.dim():
             return first_example(op, [self, dim, *rest])
         if op._opname == "select" and not -self.size(dim) <= rest[0] < self.size(dim):
@@ -73,14 +73,14 @@ def _along(op: OpOverload) -> Callable:
     return run
 
 
-rules(["select.int", "slice.Tensor"], _along)
+rules(["select.int", "slice.Tensor"], _make_rule_along)
 
 
 @rule("as_strided")
-def _as_strided(
+def _as_strided_rule(
     self: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
-    value, levels, count = _parts(self)
+    value, levels, count = _value_and_levels(self)
     made = aten.as_strided.default(
         value, [*value.shape[:count], *size], [*value.stride()[:count], *stride], storage_offset
     )
@@ -88,8 +88,8 @@ def _as_strided(
 
 
 @rule("view.dtype")
-def _view_dtype(self: Tensor, dtype: dtype) -> Tensor:
-    value, levels, _ = _parts(self)
+def _view_dtype_rule(self: Tensor, dtype: dtype) -> Tensor:
+    value, levels, _ = _value_and_levels(self)
     if not self.dim() and dtype.itemsize != self.dtype.itemsize:
         return first_example(aten.view.dtype, [self, dtype])
     return make_batched(aten.view.dtype(value, dtype), levels)

@@ -68,11 +68,11 @@ def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
 def elu(self, alpha=1, scale=1, input_scale=1):
     # The negative branch gets no positive numbers: their exponentials could overflow and make the gradient NaN.
     positive = self > 0
-    bent = _times(_times(self.masked_fill(positive, 0), input_scale).expm1(), alpha * scale)
-    return aten.where.self(positive, _times(self, scale), bent)
+    bent = _scale(_scale(self.masked_fill(positive, 0), input_scale).expm1(), alpha * scale)
+    return aten.where.self(positive, _scale(self, scale), bent)
 
 
-def _times(self: Tensor, factor: float) -> Tensor:
+def _scale(self: Tensor, factor: float) -> Tensor:
     return self if factor == 1 else self * factor
 
 
@@ -126,7 +126,7 @@ def hardswish(self):
 @composite("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
 @in_full_precision
 def softplus(self, beta=1, threshold=20):
-    scaled = _times(self, beta)
+    scaled = _scale(self, beta)
     linear = scaled > threshold
     bent = scaled.masked_fill(linear, 0).exp().log1p()
     return aten.where.self(linear, self, bent if beta == 1 else bent / beta)

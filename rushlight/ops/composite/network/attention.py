@@ -34,7 +34,7 @@ def scaled_dot_product_attention(
         return aten._scaled_dot_product_flash_attention_for_cpu.default(
             query, key, value, dropout_p, is_causal, attn_mask=mask, scale=scale
         )[0]
-    return _written_out(query, key, value, mask, dropout_p, is_causal, scale)
+    return _attend_by_operators(query, key, value, mask, dropout_p, is_causal, scale)
 
 
 def _check_arguments(query, key, value, attn_mask) -> None:
@@ -95,7 +95,7 @@ def _causal_mask(query, key):
     return arange(query, key.shape[-2]) > arange(query, query.shape[-2]).unsqueeze(1)
 
 
-def _written_out(query, key, value, mask, dropout_p: float, is_causal: bool, scale: float | None):
+def _attend_by_operators(query, key, value, mask, dropout_p: float, is_causal: bool, scale: float | None):
     scale = default_scale(query.shape[-1]) if scale is None else scale
     scores = (query * scale).matmul(key.transpose(-2, -1))
     if is_causal:

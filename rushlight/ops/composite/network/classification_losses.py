@@ -48,7 +48,8 @@ def cross_entropy_loss(self, target, weight=None, reduction=MEAN, ignore_index=-
             raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
-        return _with_probabilities(self.log_softmax(class_dim), target, weight, reduction, label_smoothing, class_dim)
+        log_probabilities = self.log_softmax(class_dim)
+        return _cross_entropy_of_probabilities(log_probabilities, target, weight, reduction, label_smoothing, class_dim)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     log_probabilities = self.log_softmax(class_dim)
@@ -60,19 +61,19 @@ def cross_entropy_loss(self, target, weight=None, reduction=MEAN, ignore_index=-
     return loss * (1 - label_smoothing) + smooth * share
 
 
-def _over_classes(weight, x, class_dim: int):
+def _broadcast_over_classes(weight, x, class_dim: int):
     shape = [1] * x.dim()
     shape[class_dim] = weight.numel()
     return weight.view(shape)
 
 
-def _with_probabilities(log_probabilities, target, weight, reduction, label_smoothing, class_dim):
+def _cross_entropy_of_probabilities(log_probabilities, target, weight, reduction, label_smoothing, class_dim):
     classes = log_probabilities.shape[class_dim]
     if label_smoothing > 0:
         target = target * (1 - label_smoothing) + quotient(target, label_smoothing, classes, target.dtype)
     products = log_probabilities * target
     if weight is not None:
-        products = products * _over_classes(weight, products, class_dim)
+        products = products * _broadcast_over_classes(weight, products, class_dim)
     if reduction == NONE:
         return -products.sum([class_dim])
     total = -products.sum()
@@ -82,7 +83,7 @@ def _with_probabilities(log_probabilities, target, weight, reduction, label_smoo
 def _uniform_part(log_probabilities, target, weight, reduction, ignore_index, class_dim):
     """Return the loss against the uniform distribution, reduced with the weights of the true classes."""
     if weight is not None:
-        log_probabilities = log_probabilities * _over_classes(weight, log_probabilities, class_dim)
+        log_probabilities = log_probabilities * _broadcast_over_classes(weight, log_probabilities, class_dim)
     ignored = target == ignore_index
     loss = -log_probabilities.sum([class_dim]).masked_fill(ignored, 0)
     if reduction != MEAN:

@@ -51,7 +51,7 @@ def alpha_dropout(input, p, train):
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input
-    return _drop_all(input) if p == 1 else _alpha(input, input.new_empty(input.shape).bernoulli_(1 - p), p)
+    return _drop_all(input) if p == 1 else _apply_alpha_noise(input, input.new_empty(input.shape).bernoulli_(1 - p), p)
 
 
 @composite("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
@@ -60,10 +60,10 @@ def feature_alpha_dropout(input, p, train):
     _check_probability(p)
     if p == 0 or not train or input.numel() == 0:
         return input
-    return _drop_all(input) if p == 1 else _alpha(input, _feature_noise(input, p), p)
+    return _drop_all(input) if p == 1 else _apply_alpha_noise(input, _feature_noise(input, p), p)
 
 
-def _alpha(x, kept, p: float):
+def _apply_alpha_noise(x, kept, p: float):
     if x.dtype.is_integral:
         wanted = "Long" if x.dtype is bool_ else x.dtype.scalar_name
         raise RuntimeError(f"result type Float can't be cast to the desired output type {wanted}")

@@ -65,7 +65,7 @@ def _reflect(coordinate: Tensor, size: int, align_corners: bool) -> Tensor:
     return aten.where.self(flips.fmod(2) == 0, rest + low, span - rest + low)
 
 
-def _moved_inside(coordinate: Tensor, size: int, padding_mode: int, align_corners: bool) -> Tensor:
+def _move_inside(coordinate: Tensor, size: int, padding_mode: int, align_corners: bool) -> Tensor:
     if padding_mode == _ZEROS:
         return coordinate
     if padding_mode == _REFLECTION:
@@ -88,7 +88,7 @@ def _values_at(input: Tensor, positions: list[Tensor]) -> Tensor:
     return values.masked_fill(~inside.unsqueeze(1), 0)
 
 
-def _linear(input: Tensor, coordinates: list[Tensor]) -> Tensor:
+def _sample_linearly(input: Tensor, coordinates: list[Tensor]) -> Tensor:
     lows = [coordinate.detach().floor() for coordinate in coordinates]
     total = None
     for corner in itertools.product((0, 1), repeat=len(lows)):
@@ -114,13 +114,13 @@ def _cubic_shares(t: Tensor) -> list[Tensor]:
     return [far(t + 1), near(t), near(1 - t), far(2 - t)]
 
 
-def _cubic(input: Tensor, coordinates: list[Tensor], padding_mode: int, align_corners: bool) -> Tensor:
+def _sample_cubically(input: Tensor, coordinates: list[Tensor], padding_mode: int, align_corners: bool) -> Tensor:
     lows = [coordinate.detach().floor() for coordinate in coordinates]
     shares = [_cubic_shares(coordinate - low) for coordinate, low in zip(coordinates, lows, strict=True)]
     total = None
     for row, column in itertools.product(range(4), repeat=2):
         positions = [
-            _moved_inside(low + step - 1, size, padding_mode, align_corners)
+            _move_inside(low + step - 1, size, padding_mode, align_corners)
             for low, step, size in zip(lows, (row, column), input.shape[2:], strict=True)
         ]
         part = _values_at(input, positions) * (shares[0][row] * shares[1][column]).unsqueeze(1)
@@ -135,15 +135,15 @@ def _sample(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: 
         _to_pixels(grid.select(-1, len(sizes) - 1 - axis), size, align_corners) for axis, size in enumerate(sizes)
     ]
     if interpolation_mode == _BICUBIC:
-        return _cubic(input, coordinates, padding_mode, align_corners)
+        return _sample_cubically(input, coordinates, padding_mode, align_corners)
     coordinates = [
-        _moved_inside(coordinate, size, padding_mode, align_corners)
+        _move_inside(coordinate, size, padding_mode, align_corners)
         for coordinate, size in zip(coordinates, sizes, strict=True)
     ]
     if interpolation_mode == _NEAREST:
         values = _values_at(input, [coordinate.detach().round() for coordinate in coordinates])
         return values + _zeros_of(coordinates[0]).unsqueeze(1) if grid.requires_grad else values
-    return _linear(input, coordinates)
+    return _sample_linearly(input, coordinates)
 
 
 def _zeros_of(coordinate: Tensor) -> Tensor:

@@ -76,14 +76,14 @@ def binary_cross_entropy(self, target, weight=None, reduction=MEAN):
         raise RuntimeError(f"Found dtype {target.dtype.scalar_name} but expected {self.dtype.scalar_name}")
     if self.requires_grad:
         return reduce_loss(_apply_weight(_differentiable_cross_entropy(self, target), weight), reduction)
-    return reduce_loss(_apply_weight(_cross_entropy(self, target), weight), reduction)
+    return reduce_loss(_apply_weight(_binary_cross_entropy(self, target), weight), reduction)
 
 
 def _apply_weight(loss: Tensor, weight: Tensor | None) -> Tensor:
     return loss if weight is None else loss * weight
 
 
-def _cross_entropy(self: Tensor, target: Tensor) -> Tensor:
+def _binary_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
     return (target - 1) * _bounded_log(1 - self) - target * _bounded_log(self)
 
 
@@ -92,7 +92,7 @@ def _differentiable_cross_entropy(self: Tensor, target: Tensor) -> Tensor:
     value = self.detach()
     is_end = value * (1 - value) < MIN_VARIANCE
     slope = aten.where.self(is_end, (value - target.detach()) / MIN_VARIANCE, value.new_zeros([]))
-    return _cross_entropy(aten.where.self(is_end, value, self), target) + (self - value) * slope
+    return _binary_cross_entropy(aten.where.self(is_end, value, self), target) + (self - value) * slope
 
 
 @composite(
