@@ -195,8 +195,8 @@ def _scale_list(dims: int, positional: tuple, named: dict) -> list[float | None]
 
 
 def from_factors(x, output_size, scale_factors, dims: int) -> tuple[list[int], list[float | None]]:
-    """Return output sizes and scales, computed from whichever of them is given. RuntimeError if both or neither are given, or for
-    a wrong number of them."""
+    """Return output sizes and scales, computed from whichever of them is given. RuntimeError if both or neither are given, or
+    for a wrong number of them."""
     if (output_size is None) == (scale_factors is None):
         raise RuntimeError("Must specify exactly one of output_size and scale_factors")
     if output_size is not None:
