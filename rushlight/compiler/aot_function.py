@@ -58,6 +58,7 @@ def min_cut_rematerialization_partition(
 
 
 def _as_pair(joint_module: GraphModule, divide: Callable) -> tuple[GraphModule, GraphModule]:
+    """Partition a joint graph with `divide`, and return its forward and backward modules. ValueError for other graphs."""
     joint = joint_module.meta.get("joint")
     if joint is None:
         raise ValueError("only a joint graph that aot_function made can be partitioned")
@@ -89,6 +90,7 @@ def _unbox_inputs(compiled: Callable) -> Callable:
 
 
 def _compile_module(compiler: GraphCompiler, module: GraphModule) -> Callable:
+    """Call the user's compiler on a graph with fake inputs, and return the callable that it made."""
     inputs = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
     made = compiler(module, inputs)
     if not callable(made):
@@ -140,6 +142,7 @@ def aot_function(
 
 
 def _kind_of(leaf: object) -> object:
+    """Return the properties of an argument that a compiled program depends on."""
     if isinstance(leaf, Tensor):
         return tuple(leaf.shape), leaf.stride(), leaf.dtype, leaf.device, leaf.requires_grad
     return type(leaf), leaf
@@ -174,6 +177,7 @@ class _Tracer:
         return _Program(self._compile_inference(tensors), self.result_spec)
 
     def _compile_inference(self, tensors: list[Tensor]) -> Callable:
+        """Trace the function without gradients, and compile its graph."""
         with set_grad_enabled(state.grad_enabled):
             captured = capture(
                 self.flat, tuple(tensors), class_name="<lambda>", decompositions=self.compilers.decompositions
@@ -183,6 +187,7 @@ class _Tracer:
         return _compile_module(self.compilers.inference, captured.module)
 
     def _compile_training(self, tensors: list[Tensor]) -> Callable:
+        """Trace the joint graph of the function, partition it, and compile forward and backward."""
         joint = trace_joint(self.flat, tensors, {}, None, self.compilers.decompositions)
         for graph_pass in PIPELINE:
             graph_pass(joint.module)

@@ -23,6 +23,7 @@ _OPTIONS = ("use_reentrant", "preserve_rng_state", "determinism_check", "early_s
 
 
 def _follow_checkpoint(tx: Any, function: Value, *args: Value, **kwargs: Value) -> Value:
+    """Follow the function that `checkpoint` calls, and mark the new nodes to be recomputed in the backward."""
     if "context_fn" in kwargs or "debug" in kwargs:
         raise GraphBreak("checkpoint() with context_fn or debug")
     kwargs = {name: value for name, value in kwargs.items() if name not in _OPTIONS}

@@ -272,6 +272,7 @@ def _compile_class(kind: type, decorate: Callable) -> type:
 
 
 def _settings(mode: str | None, options: dict | None) -> Settings:
+    """Return the settings for the arguments `mode` and `options` of `compile`."""
     if mode is not None and mode not in MODES:
         raise ValueError(f"Unrecognized mode={mode!r}, should be one of: {', '.join(MODES)}")
     if mode is not None and options is not None:

@@ -155,6 +155,7 @@ def substitute_in_graph(
 
 
 def _check_parameters(original: Callable, function: Callable) -> None:
+    """Raise TypeError unless both functions have the same parameter names."""
     try:
         wanted, given = inspect.signature(original), inspect.signature(function)
     except ValueError:  # a C function without a signature

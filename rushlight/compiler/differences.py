@@ -59,6 +59,7 @@ def _describe_kind(value: object) -> str:
 
 
 def _compare_elements(got: Tensor, expected: Tensor) -> Difference | None:
+    """Compare two tensors of the same kind element by element."""
     if not expected.numel():
         return None
     if expected.dtype.name not in TOLERANCES:
@@ -90,6 +91,7 @@ def _describe_difference(got: Tensor, expected: Tensor, wrong: Tensor, distance:
 
 
 def _index_of_position(position: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Convert a row-major position to one index per dimension."""
     found = []
     for size in reversed(sizes):
         position, rest = divmod(position, size)

@@ -51,6 +51,7 @@ class KeptCaptures:
         return next((found for found in made if found is not None), None)
 
     def _load_record(self, record: bytes, history: History) -> GuardedCode | None:
+        """Rebuild the capture of a record, if its guards and its plan fit here; else return None."""
         described, plan, targets, graph = marshal.loads(record)
         kept = Kept(*described)
         found = find(kept, self.frame) if are_same(targets) else None

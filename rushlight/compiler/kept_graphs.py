@@ -81,6 +81,7 @@ class KeptGraph:
         return self._made
 
     def _make(self) -> GraphModule:
+        """Unpickle the graph, and give its inputs fake tensors again."""
         name, graph, inputs = pickle.loads(zlib.decompress(self._data))
         with set_grad_enabled(False), fake_tensor.FakeTensorMode():
             for node in graph.find_nodes(op="placeholder"):

@@ -42,6 +42,7 @@ def measured_peaks() -> Peaks:
 
 
 def _best_time(function: Callable[[], object]) -> float:
+    """Return the shortest time of six calls."""
     times = []
     for _ in range(6):
         begin = time.perf_counter()
@@ -114,6 +115,7 @@ class profile:
 
 
 def _profile_kernel(times: KernelTimes, peaks: Peaks) -> KernelProfile:
+    """Convert a kernel's raw counters to a record."""
     seconds = times.nanoseconds * 1e-9
     share = share_of(times, peaks)
     return KernelProfile(times.name, times.operators, times.lines, times.calls, seconds, times.bytes, times.flops, share)
@@ -130,6 +132,7 @@ _HEAD = ("kernel", "calls", "time ms", "of all", "us/call", "MB", "GB/s", "GFLOP
 
 
 def _format_row(kernel: KernelProfile, total: float) -> tuple[str, ...]:
+    """Format a kernel's record as a row of the printed table."""
     per_second = 1 / kernel.seconds if kernel.seconds else 0.0
     return (
         kernel.name, str(kernel.calls), f"{kernel.seconds * 1e3:.3f}", f"{kernel.seconds / total:.0%}" if total else "",

@@ -122,6 +122,7 @@ class StageLog:
         return bool(_listeners or self.settings.dump) or stage in self.settings.logs
 
     def _write(self, stage: str, content: str) -> None:
+        """Write a stage to a file in the dump folder of this compilation."""
         if self.folder is None:
             safe = re.sub(r"[^\w.-]", "_", self.name)
             self.folder = Path(self.settings.dump) / f"{next(_numbers):03d}_{safe}"

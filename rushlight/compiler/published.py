@@ -33,6 +33,7 @@ class CompiledProgram:
         self._native = [weakref.ref(graph) for graph in native]
 
     def _capture(self) -> GuardedCode:
+        """Return the capture of this graph; RuntimeError if it no longer exists."""
         found = self._found()
         if found is None:
             raise RuntimeError("the capture that this graph belongs to was removed")

@@ -114,6 +114,7 @@ def configured(settings: Settings, chosen: Container[str] = ()) -> Settings:
 
 
 def _read_number(name: str, kind: type, default: float) -> float:
+    """Read a number from an environment variable."""
     given = os.environ.get(name)
     try:
         return kind(given) if given else default

@@ -31,6 +31,7 @@ class TrainingGraph(AtenGraph):
     """
 
     def _capture_and_compile(self, inputs: list[Tensor]) -> Made:
+        """Trace the joint graph, partition it, and compile forward and backward."""
         joint = trace_joint(self.module, inputs, self._lifted_attributes, self.opened)
         run_passes(self.passes(), joint.module, self.log)
         reason = joint.module.meta.get("keep_eager")
@@ -67,6 +68,7 @@ class TrainingGraph(AtenGraph):
         return RunnablePart(run, part.saved, part.gradients)
 
     def _run_as_captured(self, *primals: Tensor | int) -> tuple:
+        """Run the captured module in eager, with the given parameters."""
         count = len(primals) - len(self._lifted_attributes)
         held = dict(zip(self._lifted_attributes, primals[count:], strict=True))
         return ProgramRunner(self.module, held).run(*primals[:count])

@@ -81,11 +81,13 @@ class Verified:
         return all(not compare(got, want) or is_rounding(got, want, wide) for got, want, wide in triples)
 
     def _tensor(self, node: Node, inputs: Sequence[object]) -> Tensor:
+        """Return the tensor that a placeholder or `get_attr` node stands for."""
         if node.op == "get_attr":
             return getattr(self.module, node.target)
         return inputs[self._placeholders.index(node)]
 
     def _raise_difference(self, inputs: Sequence[object], before: _Snapshot, pairs: list[tuple]) -> None:
+        """Find the first node that differs, and raise CompiledResultDiffers."""
         found = Search(self.module, self.build, inputs, before).first_difference()
         if found is None:
             difference = next(filter(None, (compare(got, want) for got, want in pairs)))
@@ -118,6 +120,7 @@ class _Snapshot:
 
 
 def _written_owners(graph: Graph) -> Iterator[Node]:
+    """Yield the inputs and constants that the graph writes to."""
     for node in graph.nodes:
         if is_write(node):
             owners = (owner_of(target) for _, target in written_arguments(node))
@@ -125,6 +128,7 @@ def _written_owners(graph: Graph) -> Iterator[Node]:
 
 
 def _copy_tensor(value: object) -> object:
+    """Copy a tensor without recording gradients; return other values unchanged."""
     if not isinstance(value, Tensor):
         return value
     with ExcludeKeys(AUTOGRAD_BITS):
@@ -181,6 +185,7 @@ class Search:
         return None
 
     def _prefix_module(self, count: int) -> tuple[GraphModule, list[Node]]:
+        """Make a module of the first `count` calls of the graph, which returns the values that later calls use."""
         taken = set(self.calls[:count])
         graph, copied = Graph(), {}
         for node in self.module.graph.nodes:
@@ -231,6 +236,7 @@ class _InFloat64(Interpreter):
 
 
 def _widen_to_float64(value: object) -> object:
+    """Convert floating-point tensors and dtypes to float64; return other values unchanged."""
     if isinstance(value, Tensor) and value.dtype.is_floating_point:
         return value.to(float64)
     return float64 if isinstance(value, dtype) and value.is_floating_point else value

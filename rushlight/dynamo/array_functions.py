@@ -81,6 +81,7 @@ def elementwise(name: str, *operands: Operand) -> Tensor:
 
 
 def _elementwise(name: str) -> Callable:
+    """Make the function that replaces a ufunc in graphs."""
     def function(*operands: Operand) -> Tensor:
         return elementwise(name, *operands)
 
@@ -95,9 +96,7 @@ globals().update(ELEMENTWISE)  # generated code looks the functions up in this m
 
 
 def assigned(self: Tensor, value: Tensor) -> Tensor:
-    """Implement `self` with the values of another array written into it, as `self += other` does. TypeError where kinds
-    differ.
-    """
+    """Return `self` with the values of another array written into it, as `self += other` does. TypeError where kinds differ."""
     if not np.can_cast(value.dtype.numpy, self.dtype.numpy, "same_kind"):
         raise TypeError(f"Cannot cast from {value.dtype} to {self.dtype} with casting rule 'same_kind'")
     return self.copy_(value)
@@ -157,6 +156,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) ->
 
 
 def _cast_for_mean(self: Tensor, kind: dtype | None) -> Tensor:
+    """Cast the operand of a mean: integers to float64, others to `kind`."""
     is_exact = not (self.dtype.is_floating_point or self.dtype.is_complex)
     kind = kind or (torch.float64 if is_exact else None)
     return self if kind is None else self.to(kind)
@@ -366,6 +366,7 @@ def broadcast_to(array: Any, shape: Any) -> Tensor:
 
 
 def _common(arrays: Any, kind: Any = None) -> list[Tensor]:
+    """Convert a sequence of arrays to tensors of their common dtype."""
     parts = [_tensor(each) for each in (arrays if isinstance(arrays, list | tuple) else arrays.unbind(0))]
     common = _kind(kind) or from_numpy_dtype(np.result_type(*[part.dtype.numpy for part in parts]))
     return [part.to(common) for part in parts]
@@ -495,6 +496,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
 
 
 def _promote(*values: Any) -> list[Tensor]:
+    """Convert arrays to tensors of their common dtype."""
     parts = [_tensor(value) for value in values]
     common = from_numpy_dtype(np.result_type(*[part.dtype.numpy for part in parts]))
     return [part.to(common) for part in parts]

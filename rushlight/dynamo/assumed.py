@@ -100,6 +100,7 @@ class _DeathCallback:
 
 
 def _short(value: object) -> str:
+    """Describe a value in a line."""
     if isinstance(value, Tensor):
         shape = f"shape {list(value.shape)}, strides {list(value.stride())}"
         return f"a tensor of {shape}, {value.dtype}, requires_grad={value.requires_grad}"

@@ -74,6 +74,7 @@ def _capture_frame(
     frame: Any, backend: Backend, fullgraph: bool, name: str, open_sizes: Callable[[], OpenSizes],
     when_eager: Callable[[GraphBreak], None],
 ) -> GuardedCode | None:  # fmt: skip
+    """Capture a frame. If the capture must stop earlier than where it failed, capture again up to there."""
     stop: Break | None = None
     while True:
         with restored_grad_mode():
@@ -167,6 +168,7 @@ class _Capture:
         self.translator.forget_objects()
 
     def _finish_with_return(self, value: Value) -> GuardedCode | None:
+        """Build the code of a frame that was followed to its return."""
         if not self.session.graph.calls:
             return None
         self._check_generators()
@@ -187,6 +189,7 @@ class _Capture:
             self.writer.statement(f"{self.writer.name_of(set_grad_enabled, 'set_grad_enabled')}({state.grad_enabled})")
 
     def _finish_with_break(self) -> GuardedCode | None:
+        """Build the code of a frame up to a graph break: the graph, the breaking instruction, and a resume function."""
         translator = self.translator
         index = translator.position
         instruction = translator.instructions[index]
@@ -243,6 +246,7 @@ class _Capture:
         return self.translator.stack[-1].constant() if instruction.opname == "CALL_KW" else self.translator.keyword_names
 
     def _on_stack(self, value: Value) -> str:
+        """Write an expression for a value on the stack."""
         if value is NULL:
             return NULL_TEXT
         text = self.writer.expression(value)
@@ -254,6 +258,7 @@ class _Capture:
     def _write_native(
         self, ran: Native, instruction: Instruction, index: int, stack: list[str], values: dict, cells: list[str]
     ) -> None:
+        """Write the breaking instruction as Python, and the calls of the resume functions after it."""
         writer, handler = self.writer, instruction.handler
         if any(END in line for line in ran.lines):
             self.session.guards.names[END] = object()
@@ -296,6 +301,7 @@ class _Capture:
         return {name: found[name] for name in sorted(found, key=lambda name: name != first)}
 
     def _write_function(self, code: types.CodeType, cells: list[str]) -> str:
+        """Write an expression for a function with this code and these cells."""
         writer, name = self.writer, self.code.co_name
         if not code.co_freevars:
             return writer.name_of(types.FunctionType(code, self.frame.f_globals), f"resume_{name}", is_owned=True)
@@ -331,6 +337,7 @@ class _Capture:
         return [f"__{symbol.name} = {places[symbol]}" for symbol in sorted(self.writer.symbols.union(*made))]
 
     def _build_guarded_code(self, reason: GraphBreak | None) -> GuardedCode:
+        """Compile the graph, and build the code that replaces the frame."""
         graph, first, module, graph_name = self.session.graph, [], None, None
         graph_state = state.grad_enabled
         for mode in reversed(self.session.open_modes):

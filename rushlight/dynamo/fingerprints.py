@@ -78,6 +78,7 @@ class Fingerprints:
         return found
 
     def _describe_class(self, kind: type) -> str:
+        """Describe a class by its name, bases and members."""
         text = self._own.get(kind)
         if text is None:
             text = name_of(kind)
@@ -89,6 +90,7 @@ class Fingerprints:
 
 
 def _member_text(value: Any) -> str:
+    """Describe a member of a class."""
     if isinstance(value, types.FunctionType):
         return of_function(value)
     if isinstance(value, staticmethod | classmethod):
@@ -101,6 +103,7 @@ def _member_text(value: Any) -> str:
 
 
 def _describe_plain(value: Any) -> str:
+    """Describe a value of a plain type; others by their name."""
     if type(value) in PLAIN_KINDS:
         return repr(value)
     if type(value) is tuple:
@@ -111,6 +114,7 @@ def _describe_plain(value: Any) -> str:
 
 
 def _code_text(code: types.CodeType) -> str:
+    """Describe a code object by its bytecode, names and constants."""
     constants = [_code_text(value) if isinstance(value, types.CodeType) else _describe_plain(value) for value in code.co_consts]
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags, code.co_firstlineno
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars

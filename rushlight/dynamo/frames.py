@@ -163,6 +163,7 @@ class FrameCallback:
         self._counts.clear()
 
     def _new_entry(self, frame: Any, own: list[CacheEntry], values: dict) -> GuardedCode | bool | None:
+        """Find a kept capture for a frame, or capture it. Returns what the frame hook runs."""
         code = frame.f_code
         backend, log = self.begin(code)
         count = self._count(frame)
@@ -206,6 +207,7 @@ class FrameCallback:
         return found
 
     def _count(self, frame: Any) -> _Count:
+        """Return the record of how often a frame was captured, for its module if it is a method."""
         code, receiver = frame.f_code, frame.f_locals.get("self")
         subject = receiver if isinstance(receiver, Module) else code
         count = self._counts.get((id(code), id(subject)))
@@ -269,6 +271,7 @@ def _run_or_warn(code: types.CodeType, step: Callable[[], T]) -> T | None:
 
 
 def _report(what: str, error: Exception) -> None:
+    """Warn about an internal error."""
     warnings.warn(
         f"compile: {what}: {type(error).__name__}: {error}. This is an error of Rushlight; please report it with the function.",
         stacklevel=5,
@@ -291,6 +294,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 def _resume_gc() -> None:
+    """Enable the garbage collector again."""
     global _paused
     if _paused:
         gc.enable()

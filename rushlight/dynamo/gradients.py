@@ -66,6 +66,7 @@ def capture_backward(
 
 
 def _add_gradient(builder: GraphBuilder, graph: GraphApart, like: Tensor) -> TensorValue:
+    """Add the placeholder of a gradient to a backward graph."""
     with builder.fakes:
         fake = aten("empty_like")(like)
     made = builder.tensor_value(graph.input("gradient", fake), fake)
@@ -74,6 +75,7 @@ def _add_gradient(builder: GraphBuilder, graph: GraphApart, like: Tensor) -> Ten
 
 
 def _node(result: Value) -> Node | None:
+    """Return the graph node of a gradient; None for no gradient."""
     if not is_none(result) and not isinstance(result, TensorValue):
         raise GraphBreak(f"it gives {result} in the place of a gradient")
     return None if is_none(result) else result.graph_node

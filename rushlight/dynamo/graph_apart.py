@@ -43,6 +43,7 @@ class GraphApart(Graph):
         return super().create_node(op, target, args, kwargs, **options)
 
     def _own_node(self, node: Node) -> Node:
+        """Return the node of this graph for an argument. A node of another graph becomes a parameter."""
         if node.graph is self:
             return node
         if node not in self.outer:
@@ -50,6 +51,7 @@ class GraphApart(Graph):
         return self.outer[node]
 
     def _add_parameter(self, name: str, meta: dict[str, Any]) -> Node:
+        """Add a placeholder for a value of another graph."""
         with self.inserting_before(None if self._last is None else self._last.next):
             self._last = self.placeholder(f"{name}_{self._parameters}")
         self._parameters += 1

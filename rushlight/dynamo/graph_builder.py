@@ -78,6 +78,7 @@ class GraphBuilder:
         self.symbols.bind(number, node)
 
     def _add_placeholder(self, source: Source) -> Node:
+        """Add a placeholder after the existing ones."""
         name = self._make_unique_name(self.name_of(source))
         if self._last_placeholder is None:
             place = self.whole.inserting_before()
@@ -88,6 +89,7 @@ class GraphBuilder:
         return self._last_placeholder
 
     def _make_unique_name(self, name: str) -> str:
+        """Append underscores until no input has the name."""
         while name in self._input_names:
             name += "_"
         self._input_names.add(name)
@@ -107,6 +109,7 @@ class GraphBuilder:
         return node
 
     def _set_example(self, node: Node, tensor: Tensor) -> Node:
+        """Record the fake tensor of an input node."""
         fake = self.fakes.from_tensor(tensor)
         self.has_history |= tensor.requires_grad and not tensor.is_leaf
         if tensor.requires_grad and not fake.requires_grad:

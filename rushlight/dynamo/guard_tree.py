@@ -118,6 +118,7 @@ class TreeBuilder:
         return tuple(numbers.values()), tuple(conditions)
 
     def _number(self, source: Source) -> tuple[int, int, int]:
+        """Return how native code reads a number: the reader, the slot of its owner, and the dimension."""
         if isinstance(source, SizeOf):
             return int(source.reader == "stride"), self._slot(source.base), source.key
         return NUMBER_VALUE, self._slot(source), 0
@@ -133,17 +134,20 @@ class TreeBuilder:
         return node
 
     def _child_nodes(self, base: Source) -> dict[tuple, Node]:
+        """Return the child nodes of the node of a source."""
         found = self._children.get(id(base))
         if found is None:
             found = self._children[id(base)] = (base, self.node(base).children)
         return found[1]
 
     def _key(self, source: Source) -> object:
+        """Return the key of the step from its base to a source."""
         if source.base is not None:
             return source.key if type(source.key) is not Named else self.names[source.key.name.removesuffix("()")]
         return self._values[source.text] if source.access == VALUE else self.names[source.text.removesuffix("()")]
 
     def _slot(self, source: Source) -> int:
+        """Return the slot in which native code stores the value of a source; allocate one if there is none."""
         node = self.node(source)
         if node.slot < 0:
             node.slot, self._slots = self._slots, self._slots + 1

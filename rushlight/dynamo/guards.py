@@ -263,6 +263,7 @@ class Guards(Assumed):
                 self._sizes |= {text: assumption} if is_native else {}
 
     def _tensor_form(self, facts: tuple) -> str:
+        """Write the guard of a tensor as a Python expression."""
         sizes, strides, dtype, device, requires_grad = facts
         matches = self.name(tensor_matches, "tensor")
         dtype, device = self.name(dtype, dtype.name), self.name(device, "device")
@@ -339,6 +340,7 @@ class Guards(Assumed):
         return GuardTree(*self.tree)
 
     def _python_form(self, tests: list[str]) -> Callable[..., bool]:
+        """Compile guards to a Python function."""
         namespace = dict(self.names)
         exec(compile(self.function(tests), "<guards>", "exec"), namespace)
         return namespace["guard"]

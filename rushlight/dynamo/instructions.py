@@ -172,6 +172,7 @@ _ENDS = frozenset({
 
 
 def _accesses_of(instruction: Instruction) -> tuple[set[str], set[str]]:
+    """Return the variables that an instruction reads, and those that it writes."""
     name, value = instruction.opname, instruction.argval
     if name in ("LOAD_FAST", "LOAD_FAST_CHECK", "DELETE_FAST", "LOAD_CLOSURE"):
         return {value}, set()

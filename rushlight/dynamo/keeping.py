@@ -81,6 +81,7 @@ class _Describer:
     # Objects
 
     def _describe_binding(self, name: str) -> tuple:
+        """Describe an object that other processes find by a path: its kind, and the properties that guards do not test."""
         value, is_weak = self.objects[name], isinstance(self.given[name], weakref.ref)
         if isinstance(value, Tensor):
             return BOUND, is_weak, kept.A_TENSOR, kept.tensor_looks(value, self.storages)
@@ -108,6 +109,7 @@ class _Describer:
         return PATH, is_weak, *self._path(value)
 
     def _path(self, value: Any) -> tuple[str, str, str]:
+        """Return the module and name by which an object can be imported."""
         if id(value) in _PLACES:
             places = [_PLACES[id(value)]]
         elif isinstance(value, Enum):
@@ -206,12 +208,14 @@ class _Describer:
         return tuple(nodes), tuple(unfinished)
 
     def _name_of_object(self, value: Any) -> str:
+        """Return the name of an object in the stored capture."""
         name = self.name_of.get(id(value))
         if name is None:
             raise CannotKeep(f"an object of {type(value).__qualname__} without a name")
         return name
 
     def _describe_check(self, check: tuple) -> tuple:
+        """Encode a check of the guard tree."""
         kind, expected = check
         if kind in (SAME, IS_TYPE):
             if expected is None or expected is True or expected is False or expected is ...:
@@ -242,6 +246,7 @@ def _is_looked_up(value: Any, given: Any) -> bool:
 
 
 def _is_at(value: Any, module: str, name: str) -> bool:
+    """Return whether an object is found under a module and name."""
     try:
         return kept.at_path(module, name) is value
     except (kept.Differs, AttributeError, ImportError):
@@ -253,12 +258,14 @@ def _is_plain(value: Any) -> bool:
 
 
 def _plain_data(value: Any) -> Any:
+    """Return a value of a plain type; CannotKeep for others."""
     if type(value) not in PLAIN_KINDS:
         raise CannotKeep(f"an object of {type(value).__qualname__}")
     return value
 
 
 def _add_code(code: types.CodeType, known: set[int]) -> None:
+    """Add a code object and those nested in it to the known ones."""
     known.add(id(code))
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

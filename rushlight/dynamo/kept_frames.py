@@ -190,6 +190,7 @@ class _Finder:
         return Found(code, kept.source, names, check, KeptGuards(kept, self.names, self.assumed.died), attributes)
 
     def _follow_path(self, begin: int, start: Any, steps: tuple) -> Any:
+        """Follow a path from a parameter or a named object to a value."""
         value = self.values[start] if begin == VALUE else self._object(start)
         for access, key in steps:
             if access == ITEM:
@@ -209,6 +210,7 @@ class _Finder:
         return value
 
     def _bind(self, name: str, value: Any) -> None:
+        """Bind a name to an object of this process, after checking the properties that guards do not test."""
         _, is_weak, kind, details = self.kept.names[name]
         if kind == A_TENSOR:
             looks = tensor_looks(value, self.storages) if isinstance(value, Tensor) else None
@@ -224,6 +226,7 @@ class _Finder:
         return self.objects[name]
 
     def _name(self, name: str) -> Any:
+        """Return the object of a name."""
         if name not in self.names:
             given = self.kept.names[name]
             if given[0] == BOUND:
@@ -233,6 +236,7 @@ class _Finder:
         return self.names[name]
 
     def _rebuild_check(self, check: tuple) -> tuple:
+        """Decode a check of the guard tree."""
         kind, how, expected = check
         if how == UNCHANGED:
             return kind, expected
@@ -262,6 +266,7 @@ def tensor_looks(value: Tensor, storages: dict) -> tuple:
 
 
 def _names_in(code: types.CodeType) -> set[str]:
+    """Return the global names that a code object and those nested in it use."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):

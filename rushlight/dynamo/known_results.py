@@ -94,6 +94,7 @@ def _describe(value: Any) -> Any:
 
 
 def _describe_tensor(value: Any) -> tuple:
+    """Return the properties of a tensor that the result of a call depends on."""
     if type(value) is not Tensor:
         raise _Unknown
     impl = value._impl

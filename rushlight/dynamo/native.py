@@ -118,6 +118,7 @@ def _translate_comparison(instruction: Instruction, left: str, right: str) -> st
 
 
 def _translate_call(instruction: Instruction, following: int, stack: list[str], names: tuple[str, ...]) -> Native:
+    """Write a call instruction as Python."""
     if instruction.opname == "CALL_FUNCTION_EX":
         has_names = instruction.arg & 1
         *rest, args = stack[:-1] if has_names else stack
@@ -141,6 +142,7 @@ def _translate_call(instruction: Instruction, following: int, stack: list[str], 
 
 
 def _translate_conditional(instruction: Instruction, following: int, stack: list[str]) -> Native | None:
+    """Write a conditional jump as a Python condition."""
     name = instruction.opname.replace("_FORWARD", "").replace("_BACKWARD", "")
     tests = {
         "POP_JUMP_IF_TRUE": "{}", "POP_JUMP_IF_FALSE": "not {}", "POP_JUMP_IF_NONE": "{} is None",
@@ -159,6 +161,7 @@ def _translate_conditional(instruction: Instruction, following: int, stack: list
 
 
 def _translate_for_iter(instruction: Instruction, following: int, stack: list[str]) -> Native:
+    """Write FOR_ITER as a call of `next`."""
     after, left = instruction.target, stack[:-1]
     if PYTHON == (3, 12):
         after += 1

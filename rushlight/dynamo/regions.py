@@ -112,6 +112,7 @@ def is_compiled_wrapper(function: object) -> bool:
 
 
 def _look_like(wrapper: Callable, function: Callable) -> None:
+    """Give a wrapper the name, docstring and attributes of a function, and keep it from being captured."""
     skip_code(wrapper.__code__)
     plain = isinstance(function, types.FunctionType | types.MethodType)
     functools.update_wrapper(wrapper, function, updated=("__dict__",) if plain else ())

@@ -37,6 +37,7 @@ class Tree:
         self.skeleton = self._replace_by_fakes(self.value)
 
     def _replace_by_fakes(self, value: Value) -> Any:
+        """Replace the tensors in a nested value by fake ones, and collect them."""
         value = realized(value)
         if isinstance(value, TensorValue):
             self.tensors.append(value)
@@ -110,6 +111,7 @@ def _name_in_breaks(what: str) -> Any:
 
 @contextmanager
 def _require_unchanged_grad_mode() -> Any:
+    """Context manager: break the graph if the block leaves the grad mode switched."""
     before = state.grad_enabled
     yield
     if state.grad_enabled is not before:

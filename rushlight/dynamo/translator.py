@@ -264,6 +264,7 @@ class Translator(Services):
         return self.stack[-1] if resume.opname == "RESUME" and resume.arg & 3 == 2 else None
 
     def _leave_delegate(self, result: Value) -> None:
+        """Continue after a `yield from` whose generator has ended with this result."""
         send = self.instructions[self.instructions[self.position + 1].target]
         if PYTHON < (3, 12):
             self.pop()
@@ -326,6 +327,7 @@ class Translator(Services):
         return self if self.parent is None else self.parent.outermost()
 
     def _handle(self, instruction: Instruction, error: Raised) -> None:
+        """Jump to the handler of an exception; raise the exception if there is none."""
         handler = instruction.handler
         if handler is None:
             raise error

@@ -37,6 +37,7 @@ class UnknownSizes:
             fakes.of_values = self.environment.suppose = None
 
     def _result(self, op: OpOverload, args: list, kwargs: dict) -> Any:
+        """Return the fake result of a data-dependent operator: its sizes are new symbols."""
         rule = FAKE_RESULTS.get(op._opname)
         if rule is None:
             raise DataDependentError(f"{op} needs the values of a tensor, which are not known while a program is captured")

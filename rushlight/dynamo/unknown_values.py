@@ -67,6 +67,7 @@ class UnknownValues:
         return iter(recorder.counts)
 
     def _run_before(self, last: Node, real_input: Callable[[Node], Any]) -> None:
+        """Run the nodes before a node on example values, each once."""
         for node in last.graph.nodes:
             if node is last:
                 return
@@ -74,6 +75,7 @@ class UnknownValues:
                 self._run(node, real_input)
 
     def _run(self, node: Node, real_input: Callable[[Node], Any]) -> Any:
+        """Run a node on example values."""
         if node.op in ("placeholder", "get_attr"):
             real = real_input(node)
             made = real.detach().clone() if isinstance(real, Tensor) else real
@@ -95,6 +97,7 @@ class UnknownValues:
         return size
 
     def _learn_sizes(self, fake: Any, real: Any) -> None:
+        """Set the hints of unknown sizes to the real tensor's sizes."""
         if isinstance(fake, Tensor):
             for size, number in zip(fake._impl.sizes, real.shape, strict=True):
                 if type(size) is SymInt and size.is_unknown:
@@ -141,6 +144,7 @@ class _Recorder(DispatchMode):
 
 
 def _counts_of_result(op: OpOverload, stack: list, result: Any) -> list[int]:
+    """Return the numbers in a result that depend on values: sizes, or the item."""
     if op._opname == "index":
         return [int(index.count_nonzero()) for index in stack[1] if _is_mask(index)]
     if op._opname in ("nonzero", "nms"):
@@ -201,6 +205,7 @@ def _unique_consecutive(
 
 
 def _unique_outputs(self: Tensor, sizes: list, many: SymInt, inverse: tuple, count: bool) -> tuple:
+    """Return the fake outputs of `unique`: values, inverse indices and counts."""
     lengths = [many] if count else [0]
     return (
         self.new_empty(sizes), aten.empty.memory_format(inverse, dtype=int64), aten.empty.memory_format(lengths, dtype=int64)

@@ -49,6 +49,7 @@ class ControlFlow(Tensors):
     # Branches
 
     def _translate_if(self, node: Node, body: list[Statement]) -> None:
+        """Translate `prim::If`: a known condition selects a branch, any other becomes an if of the program."""
         condition = self._operand(node.input(), body)
         if isinstance(condition, Literal):
             self._translate_taken_branch(node, node.blocks[0] if condition.value else node.blocks[1], body)
@@ -111,6 +112,7 @@ class ControlFlow(Tensors):
         return self._add_if_result(options, given, results)
 
     def _merge_lists(self, value: Value, given: list) -> object:
+        """Merge a result that is an empty list in some branch: the element type comes from the other branch."""
         if all(each is given[0] for each in given):
             return given[0]
         for each in given:
@@ -136,6 +138,7 @@ class ControlFlow(Tensors):
         return made
 
     def _merge_optional(self, options: list, parts: list, results: list) -> Maybe | Plain:
+        """Merge a result that is None in some branch into a Maybe: a flag and a value."""
         if all(isinstance(each, Undefined) or (isinstance(each, Plain) and each.value is None)
                for each in options if each is not None):  # fmt: skip
             return Plain(None)
@@ -168,6 +171,7 @@ class ControlFlow(Tensors):
     # Loops
 
     def _translate_loop(self, node: Node, body: list[Statement]) -> None:
+        """Translate `prim::Loop` as a loop of the program; if that fails, try to unroll it."""
         limit = self._operand(node.input(0), body)
         try:
             self._as_loop(node, limit, body)
@@ -238,6 +242,7 @@ class ControlFlow(Tensors):
         return kind_of_type(first.type) or self.plan.kinds.get(value)
 
     def _carry(self, value: Value, kind: Kind, first: Operand, carried: _Carried) -> Var:
+        """Add a carried variable with its initial value to a loop."""
         var = self._new_variable(kind)
         carried.variables.append((var, first))
         if isinstance(kind, ListOf):
@@ -306,6 +311,7 @@ class ControlFlow(Tensors):
             self.plan.note_kind(value, after.kind)
 
     def _value_after_loop(self, value: Value, var: Var, after: object) -> Operand:
+        """Return the operand for a carried variable after a round of the loop."""
         if isinstance(after, Undefined):
             return Null(var.kind)
         if isinstance(after, Maybe) or isinstance(after, Plain):

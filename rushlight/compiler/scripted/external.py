@@ -56,6 +56,7 @@ def external_call(node: Node, found: Sequence[object]) -> External:
 
 
 def _results_on_ones(node: Node, run, kinds: Sequence[Scalar | TensorOf]) -> Sequence[Tensor]:
+    """Run the operator on tensors of ones, to find the types of its results."""
     ones = find_packet("aten::ones")
     examples = [
         ones(list(kind.size), dtype=kind.dtype) if isinstance(kind, TensorOf) else _WHOLE[kind.name] for kind in kinds

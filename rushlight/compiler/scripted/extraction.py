@@ -41,6 +41,7 @@ def append_only(graph: Graph) -> frozenset[int]:
 
 
 def _is_append(user: Node, offset: int, value: Value) -> bool:
+    """Return whether a use of a list appends to it or returns it."""
     if user is value.node.block.result:  # the list is returned
         return True
     return user.kind == "aten::append" and offset == 0 and not any(output.uses for output in user.outputs)
@@ -70,6 +71,7 @@ def _read_from_outside(values: Iterable[Value], own: set[Node], block: Block) ->
 
 
 def _extract_part(nodes: Sequence[Node], inputs: tuple[Value, ...], outputs: tuple[Value, ...]) -> Extract:
+    """Copy nodes to a new graph with these inputs and outputs."""
     graph, originals = Graph(), {}
 
     def constant(value: Value) -> Value:

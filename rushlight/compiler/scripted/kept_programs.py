@@ -61,6 +61,7 @@ def to_bytes(form: Form, plan_key: str, held: dict[str, Tensor], constants: Cons
 
 
 def _describe_form(form: Form, held: dict[str, Tensor], constants: Constants) -> tuple:
+    """Describe as plain data all that a program reads, checks and returns."""
     readers = {id(value): ("slot", ("held", path), name) for path, (_, name, value) in zip(form.paths, form.reads, strict=True)}
     readers |= {id(value): read.to_data() for read, value in form.conditions if isinstance(value, Tensor)}
     readers |= _find_derived(form)
@@ -107,6 +108,7 @@ def _tensor_of_elements(name: str, sizes: tuple, data: bytes) -> Tensor:
 
 
 def _derive_again(owner: object, name: str, recipe: tuple) -> Tensor:
+    """Derive a constant from an object's packed weights by the recipe."""
     held = getattr(owner.slots[name], "held", None)
     if not isinstance(held, GraphConstants):
         raise _NotThere
@@ -114,6 +116,7 @@ def _derive_again(owner: object, name: str, recipe: tuple) -> Tensor:
 
 
 def _describe_expected(value: object) -> tuple:
+    """Describe as plain data the value that a reader has to find."""
     if isinstance(value, Tensor):
         return ("tensor",)
     if isinstance(value, Enum):
@@ -122,6 +125,7 @@ def _describe_expected(value: object) -> tuple:
 
 
 def _kind_data(kind: object) -> tuple:
+    """Describe as plain data the type or shape that a value must have."""
     if isinstance(kind, tuple):
         container, shape = kind
         return container.__name__, tuple(map(plain, shape)) if isinstance(shape, tuple) else shape
@@ -146,6 +150,7 @@ class _NotThere(LookupError):
 
 
 def _make_program(plan, library, parts: list, arguments: Sequence[object], constants: Constants) -> WholeProgram:
+    """Make the program from the data of an entry. Any invalid data raises."""
     pattern, held, reads, conditions, kinds, aliases, apart, late, results, assignments, changes, grad_mode = parts
 
     def at(path: Path) -> object:

@@ -63,6 +63,7 @@ class Lists(Values):
     """Translates nodes on lists, and tracks how long lists are."""
 
     def _value(self, value: Value) -> object:
+        """Return the value as an operand. An empty list whose type was settled meanwhile is its variable."""
         found = super()._value(value)
         if isinstance(found, EmptyList) and isinstance(self.values.get(found.value), Var):
             found = self.values[value] = self.values[found.value]
@@ -97,6 +98,7 @@ class Lists(Values):
         self.values[value] = self._make_list(operands, kind, body)
 
     def _tensor_list_kind(self, value: Value, operands: Sequence[Operand]) -> ListOf:
+        """Return the type of a list of tensors; Unsupported unless all have one dtype and size."""
         kinds = {TensorOf(each.kind.dtype, each.kind.size) for each in operands if isinstance(each.kind, TensorOf)}
         if len(kinds) != 1:
             raise Unsupported(f"a list of elements of type {value.type.element}")
@@ -123,6 +125,7 @@ class Lists(Values):
     # Operators
 
     def _list_node(self, node: Node, body: list[Statement]) -> None:
+        """Translate an operator on lists."""
         op = LIST_OPERATORS.get(node.kind)
         if op is None:
             raise Unsupported(f"{node.kind} on a list")
@@ -140,6 +143,7 @@ class Lists(Values):
         self._add_list_node(node, op, operands, body)
 
     def _list_operands(self, node: Node, op: str, body: list[Statement]) -> list[Operand]:
+        """Return the operands of an operator on lists."""
         if op in ("concat", "extend"):
             self._settle_like(node)
         operands = []
@@ -164,12 +168,14 @@ class Lists(Values):
                 self._settle(value, empty, full.kind.element)
 
     def _settle(self, value: Value, empty: EmptyList, element: Kind) -> Var:
+        """Settle the element type of an empty list, and make the list."""
         made = self.values[empty.value] = self.values[value] = empty.settle(element)
         self.lengths.setdefault(made, 0)
         self.settled[made] = empty.loop
         return made
 
     def _check_elements(self, node: Node, op: str, operands: Sequence[Operand]) -> None:
+        """Check that the elements that an operator puts into a list have the type of the list."""
         values = operands[0]
         if isinstance(values, Null) or not isinstance(values.kind, ListOf):
             raise Unsupported(f"{node.kind} on what is no list of the program")
@@ -188,6 +194,7 @@ class Lists(Values):
             raise Unsupported("two lists of different types")
 
     def _add_list_node(self, node: Node, op: str, operands: list[Operand], body: list[Statement]) -> None:
+        """Add the statements of an operator on lists."""
         values = operands[0]
         if op == "sorted":
             target = self._new_variable(values.kind)
@@ -210,6 +217,7 @@ class Lists(Values):
         self._count(values, target, op, operands)
 
     def _list_result(self, node: Node, op: str, kind: ListOf) -> Kind:
+        """Return the type of the result of an operator on lists."""
         if op in _RETURNS_ELEMENT:
             return kind.element
         if op in ("concat", "repeat", "slice", "duplicate"):
@@ -259,6 +267,7 @@ class Lists(Values):
         return True
 
     def _compute(self, op: str, operands: list[Operand], kind: Kind, body: list[Statement]) -> Var:
+        """Add a statement that computes an operation, and return the variable of the result."""
         target = self._new_variable(kind)
         body.append(Compute(target, op, operands))
         return target
@@ -302,6 +311,7 @@ class Lists(Values):
         return True
 
     def _join_later(self, node: Node, values: object, body: list[Statement]) -> None:
+        """Translate `stack` or `cat` of a list: after the program if its length is unknown, else as one tensor."""
         if node.kind not in ("aten::stack", "aten::cat") or not isinstance(values, Var):
             raise Unsupported(f"{node.kind} of a list of tensors that the program makes")
         count = self.lengths.get(values)

@@ -49,6 +49,7 @@ class Memory(Lists):
         return True
 
     def _add_view(self, node: Node, source: Var, result: Tensor, terms: list[Term], body: list[Statement]) -> None:
+        """Add a View statement for a result that shares memory with `source`."""
         impl = result._impl
         target = self._new_variable(tensor_of(impl.dtype, impl.sizes, impl.strides))
         body.append(View(target, source, terms, impl.storage_offset))
@@ -70,6 +71,7 @@ class Memory(Lists):
         return [self._argument(each) for each in found], []
 
     def _argument(self, found: object) -> object:
+        """Return an example value for an operand."""
         if isinstance(found, Plain | Literal):
             return found.value
         if isinstance(found.kind, TensorOf):
@@ -77,6 +79,7 @@ class Memory(Lists):
         raise Unsupported("a view by a number that only the program knows")
 
     def _view_offset(self, source: Var, dim: int, index: Operand, length: int, wraps: bool = True) -> Term:
+        """Return the offset that an index adds to a view along a dimension."""
         size = source.kind.size
         if not -len(size) <= dim < len(size) or length > size[dim]:
             raise Unsupported("a dimension or a length that is out of range")
@@ -160,6 +163,7 @@ class Memory(Lists):
         return True
 
     def _note_write(self, target: Var) -> None:
+        """Record in the plan that memory is written to."""
         makers = self.makers.get(target, frozenset())
         if any(isinstance(maker, tuple) for maker in makers):
             raise Unsupported("a write to a tensor of a list")

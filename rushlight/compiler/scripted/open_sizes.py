@@ -71,6 +71,7 @@ class SizeChecks:
 
     @staticmethod
     def _expected_geometry(tensor: Tensor, geometry: Geometry | None, environment: ShapeEnv) -> tuple:
+        """Return the dtype, sizes and strides that a tensor must have, as expressions of the symbols."""
         impl = tensor._impl
         rows = geometry or (impl.sizes, impl.strides)
         plain = geometry is None
@@ -100,6 +101,7 @@ def _expression(value: SymInt | int) -> Expr | int:
 
 
 def _is_as_expected(tensor: object, kind, is_plain: bool, sizes: Sequence, strides: Sequence, values: dict[Var, int]) -> bool:
+    """Return whether a tensor has the expected dtype and geometry, and is a plain CPU tensor."""
     if not isinstance(tensor, Tensor):
         return False
     impl = tensor._impl
@@ -111,6 +113,7 @@ def _is_as_expected(tensor: object, kind, is_plain: bool, sizes: Sequence, strid
 
 
 def _match(found: Sequence[int], expected: Sequence[Expr | int], values: dict[Var, int]) -> bool:
+    """Return whether sizes equal the expected numbers or expressions."""
     return len(found) == len(expected) and all(
         one == (other if type(other) is int else other.evaluate(values)) for one, other in zip(found, expected, strict=True)
     )

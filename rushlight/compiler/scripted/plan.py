@@ -100,6 +100,7 @@ class Plan:
         self._add_and_retry(self.optional, [value])
 
     def _add_and_retry(self, known: set, more: Iterable) -> None:
+        """Add facts to a set of known ones; raise Retry if any is new."""
         before = len(known)
         known.update(more)
         if len(known) > before:

@@ -270,6 +270,7 @@ class WholeProgram:
 
 
 def _take_effect(contents: list, values: list) -> None:
+    """Write the new contents into containers."""
     for target, grows, content in contents:
         if isinstance(target, list):
             target[len(target) if grows else 0 :] = content

@@ -38,6 +38,7 @@ class Recorder:
             self._note_node(fake, self.graph.placeholder("input0"))
 
     def _note_node(self, tensor: Tensor, node: Node) -> None:
+        """Record the graph node that makes a fake tensor."""
         self._nodes[id(tensor._impl)] = node
         self._kept.append(tensor)
         node.meta["val"] = node.meta["example_value"] = tensor
@@ -59,6 +60,7 @@ class Recorder:
                     self._node_of_result(item, self.graph.call_function(operator.getitem, (node, index)))
 
     def _convert_argument(self, value: object) -> object:
+        """Convert an argument of a jit node to one of a graph node."""
         if isinstance(value, Tensor):
             return self._nodes.get(id(value._impl)) or self._add_attribute(value)
         if isinstance(value, list | tuple):
@@ -69,6 +71,7 @@ class Recorder:
         return value
 
     def _add_attribute(self, value: Tensor) -> Node:
+        """Make a constant tensor an attribute of the recorded graph."""
         if value._impl.fake:
             raise Unsupported("a tensor of unknown origin where gradients are needed")
         name = f"attribute{len(self.attributes)}"

@@ -118,6 +118,7 @@ def run_nodes(nodes: Sequence[Node], values: dict[Value, object], in_place: bool
 
 
 def _run_with_numbers(node: Node, arguments: list) -> object:
+    """Run a node that has Numbers among its arguments."""
     if writes(node):
         return find_packet("aten::copy_")(arguments[0], written(node, arguments))
     return call_with_numbers(node, arguments)
@@ -223,6 +224,7 @@ def _check(captured) -> None:
 
 
 def _output_names(lowered, own: list[str]) -> list[str]:
+    """Return the names of the buffers that are outputs. OutputIsConstant if an output has no buffer of its own."""
     names = []
     for view in lowered.outputs:
         if view.buffer not in own or view.offset != 0:

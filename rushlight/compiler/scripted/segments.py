@@ -53,6 +53,7 @@ class Memory:
         return frozenset(place for place, value in enumerate(values) if self._is_written(value, own))
 
     def _is_written(self, value: Value, own: set[Node]) -> bool:
+        """Return whether the memory of a value is written to by nodes that are not in `own`."""
         if not isinstance(value.type, TensorType):
             return False
         writers = self._aliases.writers_of(value)
@@ -169,6 +170,7 @@ class Branching:
         return self.bodies[side]([arguments[place] for place in self._places[side]])
 
     def _run_loop(self, arguments: list) -> list:
+        """Run a loop round by round; its body is a sequence of segments."""
         limit, condition, *carried = arguments[: len(self.node.inputs)]
         outside, count = [arguments[place] for place in self._places[0]], 0
         while count < limit and condition:
@@ -252,6 +254,7 @@ class Segmented:
             _note_entered(segment.entered, values, entered)
 
     def _run_timed(self, segment: Segment | Branching, given: list) -> list:
+        """Run a segment and add up its time."""
         start = time.perf_counter()
         results = segment.run(given)
         self.seconds[segment] = self.seconds.get(segment, 0.0) + time.perf_counter() - start

@@ -75,6 +75,7 @@ class NativeProgram:
         return {}
 
     def _fits(self, arguments: Sequence[object]) -> bool:
+        """Return whether the numbers that the program specializes on have the same values in a call."""
         for source, value in self.guards:
             found = source.read(arguments)
             if not same_value(found, value):
@@ -158,6 +159,7 @@ def _all_tensors(values: Sequence[object]) -> list[Tensor]:
 
 
 def _build_result(structure: object, results: list, arguments: Sequence[object]) -> object:
+    """Build a result of the graph from the outputs of the program."""
     if isinstance(structure, int):
         return results[structure]
     if isinstance(structure, Named):

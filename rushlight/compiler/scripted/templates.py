@@ -70,6 +70,7 @@ def maker(template: Template) -> Maker:
 
 
 def _maker(template: Template, known: dict[int, Maker]) -> Maker:
+    """Return a function that makes the value of a template for a call. `known` maps containers to their makers."""
     if isinstance(template, Output):
         place = template.place
         if template.is_int:
@@ -87,6 +88,7 @@ def _maker(template: Template, known: dict[int, Maker]) -> Maker:
 
 
 def _tuple_maker(template: Items, known: dict[int, Maker]) -> Maker:
+    """Return a maker for a tuple or NamedTuple."""
     kind, makers = template.kind, [_maker(item, known) for item in template.items]
     if hasattr(kind, "_fields"):
         return lambda call: kind(*[make(call) for make in makers])
@@ -116,6 +118,7 @@ def filler(template: Items) -> Callable[[Call, list | dict], None]:
 
 
 def _filler(template: Items, known: dict[int, Maker]) -> Callable[[Call, list | dict], None]:
+    """Return a function that puts the items of a template into a new container."""
     makers = [_maker(item, known) for item in template.items]
     if template.keys is None:
         return lambda call, target: target.extend([make(call) for make in makers])

@@ -34,6 +34,7 @@ class Tensors(Memory):
     """Translates nodes on tensors."""
 
     def _tensor_node(self, node: Node, body: list[Statement]) -> None:
+        """Translate a node on tensors by the first rule that applies."""
         if node.kind == "aten::tensor" and self._defer_number(node):
             return
         if any(is_tensor_list(value) for value in node.inputs) and self._translate_tensor_list(node, body):
@@ -144,6 +145,7 @@ class Tensors(Memory):
         self.values[node.output] = Literal(result) if isinstance(result, bool | int | float) else Plain(result)
 
     def _size_of_some_dimension(self, node: Node, body: list[Statement]) -> None:
+        """Translate a size whose dimension only the program knows."""
         sizes = self._var("list", ListOf(INT))
         target = self._var("n", INT)
         body.append(Compute(sizes, "list", [Literal(size) for size in self._operand(node.input(), body).kind.size]))
@@ -186,6 +188,7 @@ class Tensors(Memory):
             self._flush_as(body, None)
 
     def _flush_as(self, body: list[Statement], renamed: dict[Value, Value] | None) -> None:
+        """Close the open piece; `renamed` maps its results to existing variables."""
         piece, self.piece = self.piece, None
         inside = set(piece.nodes)
         made = [value for node in piece.nodes for value in node.outputs]

@@ -64,6 +64,7 @@ def call_with_numbers(node: Node, arguments: list) -> object:
 
 
 def _clamp(tensor: Tensor, low: object, high: object) -> Tensor:
+    """Clamp a tensor between bounds, either of which may be a 0-dim tensor."""
     for name, bound in (("aten::maximum", low), ("aten::minimum", high)):
         if bound is not None:
             if not isinstance(bound, Tensor):
@@ -82,6 +83,7 @@ def _dtype_for(number: Number, node: Node, others: Sequence[Tensor]) -> dtype:
 
 
 def _common_dtype(number: Number, others: Sequence[Tensor]) -> dtype:
+    """Return the dtype of arithmetic between a number and other operands."""
     kind = number.tensor.dtype
     sample = 1.0 if kind is float64 else True if kind.name == "bool" else 1
     return result_type(*others, sample)
@@ -105,6 +107,7 @@ def _make_filled(node: Node, arguments: list) -> Tensor:
 
 
 def _cast_number(number: Number, kind: object) -> Tensor:
+    """Cast a number to a dtype, by default the one that its Python type has."""
     if kind is None:
         kind = get_default_dtype() if number.tensor.dtype is float64 else number.tensor.dtype
     return number.tensor.to(dtype_of_number(kind))

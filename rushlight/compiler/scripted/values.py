@@ -190,6 +190,7 @@ class Values:
         return self.copies.get(var, var)
 
     def _note_input(self, source: Source | Fixed, var: Var) -> None:
+        """Record what is known about the length or the memory of an input."""
         if isinstance(var.kind, ListOf):
             is_of_tensors = isinstance(var.kind.element, TensorOf) and isinstance(source, Source) and not source.path
             self.lengths[var] = len(source.read(self.arguments)) if is_of_tensors else None
@@ -249,12 +250,14 @@ class Values:
         return found
 
     def _undefined_operand(self, value: Value, found: Undefined) -> Null:
+        """Return the operand for a variable that nothing was assigned to."""
         kind = kind_of_type(found.type) or self.plan.kinds.get(value)
         if kind is None:
             raise NeedsKind("a value that nothing has been put into")
         return Null(kind)
 
     def _as_list(self, items: list, value: Value, body: list[Statement]) -> Var:
+        """Make a list of the program from constants."""
         kind = kind_of_type(value.type) or kind_of(items)
         if kind is None or isinstance(kind.element, TensorOf | ListOf):
             raise Unsupported("a list of constants")

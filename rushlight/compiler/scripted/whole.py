@@ -60,6 +60,7 @@ def written_by(graph: Graph) -> Written:
 
 
 def _all_nodes(graph: Graph, seen: set[Graph]) -> Iterable[JitNode]:
+    """Yield the nodes of a graph and of the functions that it calls, each graph once."""
     if graph in seen:
         return
     seen.add(graph)
@@ -70,6 +71,7 @@ def _all_nodes(graph: Graph, seen: set[Graph]) -> Iterable[JitNode]:
 
 
 def _graphs_of(node: JitNode) -> list[Graph]:
+    """Return the graphs that a node calls."""
     if node.kind == "prim::fork":
         return [node["Subgraph"]]
     if node.kind == "prim::CallFunction":
