@@ -42,7 +42,7 @@ class Compilers(NamedTuple):
     decompositions: Mapping[OpOverload, Callable]
 
 
-# Partitions
+# Partition functions
 
 
 def default_partition(joint_module: GraphModule, _joint_inputs: object, *, num_fwd_outputs: int, **_: Any) -> tuple:
@@ -98,7 +98,7 @@ def _compile_module(compiler: GraphCompiler, module: GraphModule) -> Callable:
     return _unbox_inputs(made)
 
 
-# Functions
+# Compile functions
 
 
 class _Program(NamedTuple):
@@ -223,7 +223,7 @@ class _Tracer:
         return RunnablePart(_compile_module(self.compilers.backward, part.module), part.saved, part.gradients)
 
 
-# Modules
+# Compile modules
 
 
 class AOTModule(Module):

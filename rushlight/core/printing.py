@@ -234,7 +234,7 @@ def _append_suffixes(text: str, suffixes: list[str], indent: int, options: Print
     return text + ")"
 
 
-# The elements
+# Format the elements
 
 
 class _ElementStyle(NamedTuple):

@@ -434,8 +434,7 @@ class Tensor(_C.TensorBase):
         if self.requires_grad and not (new.dtype.is_floating_point or new.dtype.is_complex):
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         if impl.autograd is not None and (impl.dtype is not new.dtype or impl.sizes != new.sizes):
-            # A graph still in use keeps the old AccumulateGrad node, which would go on making gradients of the former data's
-            # shape.
+            # Make a new AccumulateGrad node: the old one makes gradients of the old data's shape.
             impl.autograd.accumulator = None
         impl.replace_geometry(new.storage, new.sizes, new.strides, new.storage_offset)
         impl.version.separate = new.version.separate = True

@@ -301,7 +301,7 @@ def cbrt(x: Any) -> Tensor:
     return torch.sign(x) * torch.pow(torch.abs(x), 1 / 3)
 
 
-# Shapes
+# Functions that change shapes
 
 
 def _shape(shape: Any) -> list[int]:
@@ -492,7 +492,7 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     return torch.diff(_tensor(a), n, axis)
 
 
-# Products
+# Products of arrays
 
 
 def _promote(*values: Any) -> list[Tensor]:
@@ -563,7 +563,7 @@ def solve(a: Any, b: Any) -> Tensor:
     return torch.linalg.solve(a, b)
 
 
-# New arrays
+# Functions that make arrays
 
 
 def zeros(shape: Any, dtype: Any = float) -> Tensor:

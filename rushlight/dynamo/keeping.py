@@ -78,7 +78,7 @@ class _Describer:
             zlib.compress(marshal.dumps(stated)),
         )  # fmt: skip
 
-    # Objects
+    # Describe objects
 
     def _describe_binding(self, name: str) -> tuple:
         """Describe an object that other processes find by a path: its kind, and the properties that guards do not test."""
@@ -126,7 +126,7 @@ class _Describer:
                 return module, name, self.prints.of(value)
         raise CannotKeep(f"an object of {type(value).__qualname__}")
 
-    # Places of objects
+    # Find the paths to objects
 
     def _paths_to_objects(self) -> dict[str, list[tuple]]:
         """Return object name -> all paths by which the guards reach it, for objects that are looked up by place."""
@@ -193,7 +193,7 @@ class _Describer:
             _add_code(code, known)
         return tuple(found)
 
-    # Guards
+    # Encode guards
 
     def _nodes(self) -> tuple[tuple, tuple[int, ...]]:
         """Return the guard tree's nodes, and the indices of those that mention objects and must be completed by the reader."""

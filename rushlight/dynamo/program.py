@@ -48,7 +48,7 @@ class ProgramWriter:
         self._unfinished: set[int] = set()
         self._temporaries = 0
 
-    # Texts
+    # Write expressions
 
     def expression(self, value: Value) -> str:
         """Return an expression that reaches or builds a value. A mutable value is built once."""
@@ -115,7 +115,7 @@ class ProgramWriter:
             self.outputs.append(node)
         return f"__results[{self.outputs.index(node)}]"
 
-    # Statements
+    # Write statements
 
     def keep(self, text: str) -> str:
         """Assign an expression to a new variable, and return the variable's name."""

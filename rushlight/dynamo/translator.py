@@ -99,7 +99,7 @@ class Translator(Services):
         self.modules: dict[str, tuple[str, type]] = {} if parent is None else parent.modules
         self._callers: str | None = None
 
-    # Calls
+    # Follow calls
 
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Add a node for a call of the library. GraphBreak if it creates a leaf that requires grad: a graph's outputs cannot be
@@ -188,7 +188,7 @@ class Translator(Services):
             return True
         return any(self.cells.get(name) is not cell for name, cell in zip(names, self.free_cells, strict=True))
 
-    # Running
+    # Run instructions
 
     def run(self) -> Value:
         """Follow the frame to its end and return its result."""

@@ -233,7 +233,7 @@ def _parse_return(tokens: Tokens, resolve: Callable) -> Argument:
     return Argument(name, kind, alias=_parse_alias(written))
 
 
-# From the dispatcher
+# Convert schemas of the dispatcher
 
 _BASES = {"ScalarType": INT, "Layout": INT, "MemoryFormat": INT, "Device": DEVICE, "SymInt": INT}
 

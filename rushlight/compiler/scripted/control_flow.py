@@ -46,7 +46,7 @@ class ControlFlow(Tensors):
         """Translate the nodes of a block."""
         raise NotImplementedError
 
-    # Branches
+    # Translate branches
 
     def _translate_if(self, node: Node, body: list[Statement]) -> None:
         """Translate `prim::If`: a known condition selects a branch, any other becomes an if of the program."""
@@ -168,7 +168,7 @@ class ControlFlow(Tensors):
             if isinstance(self.values[value], Undefined):
                 self.values[value] = Undefined(without_none(value.type))
 
-    # Loops
+    # Translate loops
 
     def _translate_loop(self, node: Node, body: list[Statement]) -> None:
         """Translate `prim::Loop` as a loop of the program; if that fails, try to unroll it."""

@@ -120,7 +120,7 @@ class Execution:
         is_open = type(value.value) is int and self.world.is_changing(value)
         return self.world.open_integer(value) if is_open else self.world.fixed(value)
 
-    # Operators
+    # Run operators
 
     def _run_operator(self, node: Node, values: dict[Value, object]) -> None:
         if node not in self._operators:
@@ -147,7 +147,7 @@ class Execution:
             values[value] = local[value]
 
     def _element(self, operator: Operator, tensor: Tensor) -> object:
-        """Return the element of a constant tensor, which every call checks again."""
+        """Return the element of a constant tensor, and make every call check that it is the same."""
         with SuspendModes():
             return self.world.element(operator, tensor, operator.function(tensor))
 
@@ -179,7 +179,7 @@ class Execution:
         values[node.output] = Symbol(result, Applied(operator, readers), sources)
         return True
 
-    # Control flow
+    # Run ifs and loops
 
     def _run_if(self, node: Node, values: dict[Value, object]) -> None:
         condition = self._concretize(self._value(node.input(), values))
@@ -207,7 +207,7 @@ class Execution:
     def _run_raise(self, node: Node, values: dict[Value, object]) -> None:
         raise Unsupported("it raises an exception")
 
-    # Calls
+    # Follow calls
 
     def _call_function(self, node: Node, values: dict[Value, object]) -> None:
         function = node.input().constant()
@@ -237,7 +237,7 @@ class Execution:
         results = self._run_block(body.block, dict(zip(body.inputs, arguments, strict=True)))
         values[node.output] = results[0] if len(results) == 1 else tuple(results)
 
-    # Objects
+    # Access objects
 
     def _run_get(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = self.world.get(self._object(node, values), node["name"])
@@ -271,7 +271,7 @@ class Execution:
     def _run_grad_mode(self, node: Node, values: dict[Value, object]) -> None:
         values[node.output] = self.grad_enabled
 
-    # Values
+    # Make containers
 
     def _is_instance(self, node: Node, values: dict[Value, object]) -> None:
         found = self._value(node.input(), values)

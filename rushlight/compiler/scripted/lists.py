@@ -122,7 +122,7 @@ class Lists(Values):
             raise Unsupported("a list of tensors that are written to")
         self.stored.update(makers)
 
-    # Operators
+    # Translate operators on lists
 
     def _list_node(self, node: Node, body: list[Statement]) -> None:
         """Translate an operator on lists."""
@@ -289,7 +289,7 @@ class Lists(Values):
         for index, value in enumerate(node.outputs):
             self.values[value] = self._compute("getitem", [found, Literal(index)], found.kind.element, body)
 
-    # Lists of tensors
+    # Translate lists of tensors
 
     def _translate_tensor_list(self, node: Node, body: list[Statement]) -> bool:
         """Translate operators on lists of tensors that the program makes; return False for lists whose length is known now."""

@@ -29,7 +29,7 @@ _NOT_FILLABLE = frozenset((float16, bfloat16))
 class Memory(Lists):
     """Translates nodes that return views and nodes that write."""
 
-    # Views
+    # Translate views
 
     def _is_view(self, node: Node) -> bool:
         """Return whether a node may return a view of memory that something writes to."""
@@ -140,7 +140,7 @@ class Memory(Lists):
             return True
         return isinstance(found[2], Var) and self._translate_view(node, body)
 
-    # Writes
+    # Translate writes
 
     def _write_node(self, node: Node, body: list[Statement]) -> bool:
         """Translate an in-place operator; return False for nodes that write to no tensor."""

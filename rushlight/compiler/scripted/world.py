@@ -165,7 +165,7 @@ class World:
             raise Unsupported("a list, dict or object that is changed, and reached in several ways")
         return found
 
-    # Attributes
+    # Read and write attributes
 
     def get(self, owner: ScriptObject, name: str) -> object:
         """Return the value of an attribute."""
@@ -229,7 +229,7 @@ class World:
             if id(value._impl) in self._fakes:
                 raise Unsupported("a parameter that is also state")
 
-    # Containers
+    # Copy containers
 
     def _copy_container(self, place: tuple, value: list | dict | tuple, read: Reader, is_state: bool) -> object:
         """Copy a container whose elements a call reads, or has to find again."""
@@ -285,7 +285,7 @@ class World:
         self.containers[id(made)] = Container(made, [], read, grows=True)
         return made
 
-    # Inputs and numbers
+    # Make inputs and Symbols
 
     def _add_input(self, place: tuple, value: Tensor, read: Reader) -> Tensor:
         """Return the fake tensor for a tensor that becomes an input of native code."""

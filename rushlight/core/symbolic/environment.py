@@ -65,7 +65,7 @@ class ShapeEnv:
         self._facts: list[Relation] = []
         self._replaced_at: dict[Var, str] = {}
 
-    # Symbols
+    # Create symbols
 
     def create_symbol(
         self, hint: int, source: object, share: bool = True, least: int | None = 2, most: int | None = None
@@ -132,7 +132,7 @@ class ShapeEnv:
         """Return the value of an expression for the example."""
         return expression.evaluate(self._hints)
 
-    # Questions
+    # Answer questions
 
     def prove(self, relation: Relation) -> bool | None:
         """Return whether the relation holds (True) or fails (False) for all values that the guards admit; None if unknown."""
@@ -212,7 +212,7 @@ class ShapeEnv:
         self.suppose(held)
         return answer
 
-    # Proofs
+    # Prove inequalities
 
     def _reduce(self, relation: Relation) -> Relation:
         return (relation.substitute(self.replacements) if self.replacements else relation).reduced()

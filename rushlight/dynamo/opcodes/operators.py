@@ -87,7 +87,7 @@ def _delete_subscr(tx: Frame, instruction: Instruction) -> None:
     owner.delete_item(tx, key)
 
 
-# Operators
+# Arithmetic and comparison operators
 
 
 @opcode("BINARY_OP")
@@ -144,7 +144,7 @@ def _contains_op(tx: Frame, instruction: Instruction) -> None:
     tx.push(ConstantValue(tx.contains(values, wanted).truth(tx) != bool(instruction.arg)))
 
 
-# Texts
+# Format strings
 
 
 @opcode("FORMAT_VALUE")

@@ -45,7 +45,7 @@ def _swap(tx: Frame, instruction: Instruction) -> None:
     stack[-1], stack[other] = stack[other], stack[-1]
 
 
-# Variables
+# Load and store variables
 
 
 @opcode("LOAD_CONST")
@@ -182,7 +182,7 @@ def _delete_global(tx: Frame, instruction: Instruction) -> None:
     tx.effects.store_global(tx.module_globals, instruction.argval, None)
 
 
-# Imports
+# Follow imports
 
 
 @opcode("IMPORT_NAME")

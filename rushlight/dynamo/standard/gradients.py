@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 # Lazy, because it imports all kinds of values, and these import the handlers.
 gradients = LazyModule("rushlight.dynamo.gradients")
 
-_MAX_OPTIONAL = 3  # the backward is captured once for each subset of them that may be None
+_MAX_OPTIONAL = 3  # output gradients that may be None: the backward is captured once for each subset of them
 
 
-# Functions
+# Handlers of autograd.Function
 
 
 def _apply(tx: Following, kind: Value, *args: Value, **kwargs: Value) -> Value:
@@ -166,7 +166,7 @@ HANDLERS[Function.apply.__func__] = _apply
 HANDLERS[FunctionCtx.saved_tensors.fget] = lambda tx, ctx: ctx.attribute(tx, "_to_save")
 
 
-# Hooks on tensors
+# Handlers of hooks on tensors
 
 
 class HookHandleValue(Value):

@@ -24,7 +24,7 @@ _USER_WARNING = ClassValue(UserWarning)
 _FIRST = ConstantValue(1)
 
 
-# Warnings
+# Handlers of warnings
 
 
 @handles(warnings.warn)
@@ -78,7 +78,7 @@ def _matches(pattern: Any, text: str) -> bool:
     return bool(re.match(pattern, text, re.IGNORECASE) if isinstance(pattern, str) else pattern.match(text))
 
 
-# Log records
+# Handlers of log records
 
 
 @handles(logging.Logger.isEnabledFor)

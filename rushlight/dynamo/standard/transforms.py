@@ -55,7 +55,7 @@ class TransformedValue(Value):
         return f"{self.name} of {self.function}"
 
 
-# Maps
+# Handlers of vmap
 
 
 def _map_options(options: dict[str, Value]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def _call_mapped(tx: Following, closed: dict[str, Value], args: list[Value], kwa
     return _call_vmap(tx, closed["func"], args, kwargs, _map_options(closed))
 
 
-# Derivatives
+# Handlers of grad, vjp, jvp and Jacobians
 
 
 class _Points:

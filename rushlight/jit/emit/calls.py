@@ -107,7 +107,7 @@ class CallEmitter:
         """Return graph values as arguments."""
         return [NamedValue(where, value) for value in values]
 
-    # Operators
+    # Call operators
 
     def call_operator(self, name: str, where: SourceRange, values: Sequence[Value]) -> SugaredValue:
         """Return an operator on graph values, by position."""
@@ -147,7 +147,7 @@ class CallEmitter:
             TupleType(tuple(match.return_types))  # fmt: skip
         return SimpleValue(self.insert("prim::TupleConstruct", outputs, kind, where))
 
-    # Functions and methods
+    # Call functions and methods
 
     def emit_call(
         self, functions: Sequence[Function], where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
@@ -211,7 +211,7 @@ class CallEmitter:
         """Return the types for which isinstance tests with `list`, `tuple` or `dict`."""
         return _FAMILIES.get(tree.name) if isinstance(tree, Var) else None
 
-    # Functions with compiler rules
+    # Call functions that have a compiler rule
 
     def _emit_print(self, tree: Apply, hint: Type | None) -> SugaredValue:
         values = [each.value for each in self.emit_arguments(tree.inputs)]

@@ -113,7 +113,7 @@ class ConditionEmitter:
             block.add_output(emit())
             self.pop(lambda: self.graph.set_insert_point(node.next))
 
-    # Types
+    # Conditions that refine types
 
     def _emit_identity(self, tree: BinOp) -> Condition:
         """Emit `is` or `is not`. A comparison with None refines the type of the tested variable."""

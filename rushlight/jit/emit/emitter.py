@@ -185,7 +185,7 @@ class Emitter(CallEmitter, StatementEmitter):
         node = self.graph.insert("prim::ReturnStmt", [value], 0)
         node.source_range = where
 
-    # Blocks
+    # Blocks and their environments
 
     def push(self, block: Block) -> Environment:
         """Start emitting into a block, with an environment of its own."""

@@ -225,7 +225,7 @@ def _add_if_output(node: Node, values: tuple[Value, Value]) -> Value:
     return node.add_output(joined or first)
 
 
-# Consecutive ifs
+# Merge consecutive ifs
 
 
 def join_consecutive_ifs(block: Block) -> None:
@@ -268,7 +268,7 @@ def _append_copy(block: Block, source: Block, known: dict[Value, Value]) -> list
     return [known.get(value, value) for value in source.outputs]
 
 
-# With statements
+# Splice with statements
 
 
 def _splice_withs(block: Block) -> None:

@@ -120,7 +120,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             raise ErrorReport(where, "'...' can only stand in a subscript")
         raise ErrorReport(where, f"Cannot emit expr for: {tree}")
 
-    # Operators
+    # Emit operators
 
     def _emit_unary(self, tree: UnaryOp) -> Value:
         if tree.operator == "not":
@@ -160,7 +160,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
             return method.call(where, self, [NamedValue(where, value) for value in values[1:]], []).as_value(where, self)
         return self.call_operator(name, where, values).as_value(where, self)
 
-    # Literals
+    # Emit literals
 
     def _emit_list_literal(self, tree: ListLiteral, hint: Type | None) -> Value:
         values = [each.as_value(tree.range, self) for each in self.emit_elements(tree.items)]
@@ -200,7 +200,7 @@ class ExpressionEmitter(ConditionEmitter, SubscriptEmitter):
         pairs = [each for pair in zip(keys, values, strict=True) for each in pair]
         return self.insert("prim::DictConstruct", pairs, kind, tree.range)
 
-    # Conditional expressions
+    # Emit conditional expressions
 
     def emit_ternary(self, tree: TernaryIf, hint: Type | None) -> Value:
         """Emit `a if condition else b`: only one of them is evaluated."""

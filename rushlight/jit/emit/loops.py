@@ -95,7 +95,7 @@ class LoopEmitter:
             return self.call_operator("aten::keys", where, [value])
         return sugared.as_iterable(where, self)
 
-    # Comprehensions
+    # Emit comprehensions
 
     def emit_list_comprehension(self, tree: ListComp, hint: Type | None) -> Value:
         """Emit `[element for target in iterable]`."""

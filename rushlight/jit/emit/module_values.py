@@ -172,7 +172,7 @@ class ModuleValue(SugaredValue):
                 result = SimpleValue(changed)
         return result
 
-    # Containers
+    # Module containers
 
     def _child_values(self, where: SourceRange, emitter: Emitter) -> list[SugaredValue]:
         names = self.concrete.submodules or [name for name, each in self.concrete.type.attributes.items() if each.is_parameter]

@@ -62,7 +62,7 @@ class SimpleValues:
     def _insert(self, kind: str, inputs: Sequence[Value], result: Type, where: SourceRange) -> Value:
         return self.emitter.insert(kind, inputs, result, where)
 
-    # Attributes
+    # Access attributes
 
     def attribute(self, where: SourceRange, value: Value, name: str) -> SugaredValue:
         """Emit `value.name`."""
@@ -185,7 +185,7 @@ class SimpleValues:
             raise ErrorReport(where, f"First assignment cannot be in a control-flow block. {hint}")
         kind.add_attribute(name, kind.annotations.get(name, unshaped(value.type)))
 
-    # Calls
+    # Call values
 
     def call(
         self, where: SourceRange, value: Value, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
@@ -212,7 +212,7 @@ class SimpleValues:
         node.output.type = value.type.find_method("__enter__").schema.return_type
         return SimpleValue(node.output)
 
-    # Elements
+    # Unpack, index and iterate
 
     def unpack(self, where: SourceRange, value: Value, count: int | None) -> list[SugaredValue]:
         """Return the elements for `count` targets."""

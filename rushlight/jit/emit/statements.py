@@ -102,7 +102,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         self.graph.insert("prim::BreakStmt" if word == "break" else "prim::ContinueStmt", (), 0)
         return Ends.ROUND
 
-    # Ifs
+    # Emit ifs
 
     def emit_if(self, tree: If) -> Ends:
         """Return an if; returns the exit that both branches share."""
@@ -163,7 +163,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             joined = found
         self.environment.declare(name, joined)
 
-    # Assignments
+    # Emit assignments
 
     def _emit_assign(self, tree: Assign) -> None:
         declared = None if tree.annotation is None else self.type_of_tree(tree.annotation)
@@ -265,7 +265,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             else:
                 raise ErrorReport(target.range, "del statements are only supported for deleting list and dict items")
 
-    # Exceptions
+    # Emit raise and assert
 
     def _emit_raise(self, tree: Raise) -> None:
         sugared = self.emit_sugared(tree.value)
@@ -305,7 +305,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
 
         self.emit_branches(node, [(lambda: Ends.NOTHING, condition.when_true), (fail, condition.when_false)])
 
-    # Contexts
+    # Emit with statements
 
     def emit_with(self, tree: With) -> Ends:
         """Return a with statement: each item is entered before the body and left after it, last first."""

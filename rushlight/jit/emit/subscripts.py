@@ -83,7 +83,7 @@ class SubscriptEmitter:
     def _slice_bound(self, tree: Tree | None, where: SourceRange) -> Value:
         return self.constant(None, where) if tree is None else self.emit_expression(tree)
 
-    # Tensors
+    # Subscripts of tensors
 
     def index_tensor(self, where: SourceRange, value: Value, subscripts: list[Tree]) -> Value:
         """Return a tensor with ints, slices, None, `...` and tensors as subscripts."""
@@ -167,7 +167,7 @@ class SubscriptEmitter:
     def _unsqueeze(self, where: SourceRange, value: Value, dim: int) -> Value:
         return self.insert("aten::unsqueeze", [value, self.constant(dim, where)], TENSOR, where)
 
-    # Assignment
+    # Assign to subscripts
 
     def assign_subscript(self, target: Subscript, right: Value, where: SourceRange) -> None:
         """Emit `value[subscripts] = right`."""

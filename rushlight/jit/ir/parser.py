@@ -71,7 +71,7 @@ class _Parser:
     def _line(self, position: int) -> int:
         return bisect_right(self.line_starts, position)
 
-    # Graphs and blocks
+    # Parse graphs and blocks
 
     def whole(self) -> Graph:
         """Parse the graph, with the graphs that its nodes hold."""
@@ -163,7 +163,7 @@ class _Parser:
             self.tokens.take(",")
         return found
 
-    # Nodes
+    # Parse nodes
 
     def _parse_node(self, block: Block) -> None:
         line = self._line(self.tokens._next - len(self.tokens.token))

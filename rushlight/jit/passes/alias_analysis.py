@@ -124,7 +124,7 @@ class AliasDb:
             for root in self._reachable((value,)):
                 self._written.setdefault(root, []).append((node, {ANY}))
 
-    # Sets
+    # Alias sets (union-find)
 
     def _find(self, item: object) -> object:
         parent = self._parent.setdefault(item, item)
@@ -258,7 +258,7 @@ class AliasDb:
                 found += self.touched(each)
         return found
 
-    # The graph
+    # Analyze the graph
 
     def _analyze_block(self, block: Block) -> None:
         for node in block.nodes:

@@ -35,7 +35,7 @@ def batch_mm(graph: Graph) -> None:
     eliminate_dead_code(graph)
 
 
-# Sums of products
+# Batch sums of products
 
 
 def _reduce_trees(block: Block) -> None:

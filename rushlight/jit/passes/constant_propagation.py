@@ -80,7 +80,7 @@ class _Propagator:
                     changed |= self._fold(node)
         return changed
 
-    # Nodes
+    # Fold nodes
 
     def _is_supported(self, node: Node) -> bool:
         if node.kind in _SKIPPED or not node.outputs or not all(value.is_constant for value in node.inputs):
@@ -109,7 +109,7 @@ class _Propagator:
         node.destroy()
         return True
 
-    # Ifs
+    # Propagate through ifs
 
     def _propagate_if(self, node: Node) -> bool:
         condition = node.input().constant()
@@ -142,7 +142,7 @@ class _Propagator:
             changed = True
         return changed
 
-    # Loops
+    # Propagate through loops
 
     def _propagate_loop(self, node: Node) -> bool:
         trips, condition = node.input().constant(), node.input(1).constant()

@@ -83,7 +83,7 @@ def _is_linear(node: Node) -> bool:
     return node.kind == "aten::linear"
 
 
-# Batch norms
+# Fold batch norms
 
 
 def _is_flat(layer: Node) -> bool:
@@ -136,7 +136,7 @@ def _constant_before(node: Node, value: Tensor) -> Value:
     return made.output.set_type(type_of_tensor(value.contiguous(), with_grad=False))
 
 
-# Arithmetic
+# Fold sums and products
 
 
 def _fold_arithmetic(node: Node) -> bool:

@@ -77,7 +77,7 @@ def _lower(node: Node) -> None:
     node.destroy()
 
 
-# Results of ifs and loops
+# Split the results of ifs and loops
 
 
 def _split_carried(block: Block) -> None:
@@ -173,7 +173,7 @@ def split_input(block: Block, index: int) -> list[Value]:
     return parts
 
 
-# Everything
+# Lower all tuples
 
 
 class _Flattener:

@@ -78,7 +78,7 @@ def _simplify_none_for_none(node: Node) -> bool:
     return changed
 
 
-# Ifs
+# Simplify ifs
 
 
 def _simplify_if(node: Node) -> bool:

@@ -101,7 +101,7 @@ _RULES = {
 }
 
 
-# Branches on lengths
+# Refine lengths in branches
 
 
 def _refine(block: Block, aliases: AliasDb) -> bool:

@@ -68,7 +68,7 @@ def _replace_written(node: Node, made: Value) -> None:
     node.destroy()
 
 
-# Lists
+# Writes to lists
 
 
 def _rewrite_list(node: Node, aliases: AliasDb) -> bool:
@@ -103,7 +103,7 @@ def _elements_after(node: Node) -> list[Value] | None:
     return elements
 
 
-# Tensors
+# Writes to tensors
 
 
 def _rewrite_tensor(node: Node, aliases: AliasDb) -> bool:

@@ -160,7 +160,7 @@ def _common_sizes(first: Sequence[int | None], second: Sequence[int | None]) -> 
     return tuple(one if one == other else None for one, other in zip(first, second, strict=True))
 
 
-# One node
+# Infer the result types of one node
 
 
 def _result_types(node: Node) -> list[TensorType | None] | None:

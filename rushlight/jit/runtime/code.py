@@ -129,7 +129,7 @@ class _CodeEmitter:
             self._emit_way_out(jump, node)
         self.code.register_count = len(self.registers)
 
-    # Registers
+    # Allocate registers
 
     def _find_last_uses(self, block: Block) -> None:
         """Record the last use of each value in its own block. That use may move the value out, unless it is inside a loop."""
@@ -191,7 +191,7 @@ class _CodeEmitter:
             else:
                 self._emit("DROP")
 
-    # Nodes
+    # Emit the instructions of nodes
 
     def _emit_block(self, block: Block) -> None:
         for node in block.nodes:

@@ -55,7 +55,7 @@ class Names(Protocol):
         """Return the class of a name."""
 
 
-# To data
+# Encode code as data
 
 
 def to_data(code: Code, names: Names) -> tuple:
@@ -115,7 +115,7 @@ def _is_nameless(kind: Type) -> bool:
     return not named and all(map(_is_nameless, kind.contained()))
 
 
-# From data
+# Decode code from data
 
 
 def fill(code: Code, data: tuple, names: Names, graph: Graph) -> bool:

@@ -109,7 +109,7 @@ class Program:
             lines += [f"def {method}(self{parameters}) -> {self.types.text(schema.return_type)}:", "  pass"]
         return self._print_lines(f"class {name}({'ModuleInterface' if kind.is_module else 'Interface'}):", lines)
 
-    # Classes
+    # Print classes
 
     def _print_class(self, kind: ClassType, name: str) -> Printed:
         head = f"class {name}(Module):" if kind.is_module else f"class {name}:"

@@ -117,7 +117,7 @@ def _print_enum(field: str) -> Write:
     return lambda printer, node: f"({printer.text(node.input())}).{field}"
 
 
-# Types
+# Print type operators
 
 
 def _print_cast(word: str) -> Write:
@@ -134,7 +134,7 @@ def _to_list(printer: FunctionPrinter, node: Node) -> str:
     return f"annotate({printer.types.text(node.output.type)}, ({printer.text(node.input())}).tolist())"
 
 
-# Containers
+# Print containers
 
 
 def _print_list(printer: FunctionPrinter, node: Node) -> str:

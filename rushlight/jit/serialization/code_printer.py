@@ -75,7 +75,7 @@ class FunctionPrinter:
         offsets = accumulate((len(line) + 1 for line in self.lines), initial=0)
         return list(zip(offsets, self.places, strict=False))
 
-    # Values
+    # Print values
 
     def text(self, value: Value) -> str:
         """Return a value as an expression: its name, a literal, or the saved expression for its only use."""
@@ -111,7 +111,7 @@ class FunctionPrinter:
                     self.expressions[node.output] = self.names.fresh(_base_of(node.output, node.output))
                     self._add_line(f"{self.expressions[node.output]} = {text}")
 
-    # Nodes
+    # Print nodes
 
     def block(self, block: Block) -> None:
         """Print the nodes of a block."""
@@ -180,7 +180,7 @@ class FunctionPrinter:
         parts = [self.text(value) for value in outputs]
         self._add_line(f"return {', '.join(parts) if parts else 'None'}")
 
-    # Control flow
+    # Print ifs and loops
 
     def _print_if(self, node: Node) -> None:
         self._split(node.inputs[:1])

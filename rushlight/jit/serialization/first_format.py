@@ -68,7 +68,7 @@ class FirstFormat:
         needs_grad = described.get("requiresGrad", False) is True
         return rebuild.make_tensor(storage.untyped(), kind, _read_integer(described, "offset"), sizes, strides, needs_grad)
 
-    # Modules
+    # Read modules
 
     def _read_module(self, described: dict) -> ScriptObject:
         """Return a module: a new type with a generated name, and its object."""
@@ -138,7 +138,7 @@ class FirstFormat:
             kind.methods[method] = ImportedFunction(f"{kind.name}.{method}", self.importer, node, context, kind)
 
 
-# Fields of the description
+# Read fields of model.json
 
 
 def _parse_model(text: str) -> dict:

@@ -141,7 +141,7 @@ class Importer:
         """Return the name resolver of the code."""
         return names.ArchiveResolver(self)
 
-    # Files
+    # Read code files
 
     def definition(self, name: str) -> tuple[ast.AST, SourceContext] | None:
         """Return the definition of a qualified name; None if there is none."""
@@ -156,7 +156,7 @@ class Importer:
         text = self.read(name)
         return None if text is None else split_file(name, text, self.read_debug(f"{name}.debug_pkl"))
 
-    # Types
+    # Find types
 
     def find_type(self, name: str) -> Type | None:
         """Return the type of a qualified name; None if it is no type."""
@@ -269,7 +269,7 @@ class Importer:
             function = ImportedFunction(f"{name}.{statement.name}", self, statement, context, made)
             made.methods[statement.name] = function.schema
 
-    # Functions
+    # Find functions
 
     def find_function(self, name: str) -> Function | None:
         """Return the function of a qualified name, or a static method of a class; None if there is none."""

@@ -97,7 +97,7 @@ def unpickle(
     return ArchiveUnpickler(io.BytesIO(data), len(data), persistent_load, find_type, parse_type, tensors).load()
 
 
-# Values of types
+# Check values against types
 
 
 class Conformer:
@@ -156,7 +156,7 @@ def _name(value: object) -> str:
     return value.type.name if isinstance(value, ScriptObject) else type(value).__name__
 
 
-# Objects
+# Make objects
 
 
 def _new_object(machine: ArchiveUnpickler) -> None:
