@@ -37,7 +37,7 @@ def _tensor_str(self: Tensor, indent: int) -> str:
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Context in which tensors are printed with other options of `set_printoptions`."""
+    """Return a context in which tensors are printed with other options of `set_printoptions`."""
     before = get_printoptions()
     set_printoptions(**options)
     try:

@@ -8,7 +8,7 @@ _NONE = "Cannot access accelerator device when none is available."
 
 
 def is_available() -> bool:
-    """Whether there is an accelerator: never."""
+    """Return whether there is an accelerator: never."""
     return False
 
 
@@ -39,7 +39,7 @@ set_device_idx = set_device_index
 
 
 def current_stream(device: object = None, /) -> None:
-    """The stream in use; RuntimeError, as there is none."""
+    """Return the stream in use; RuntimeError, as there is none."""
     raise RuntimeError(_NONE)
 
 
@@ -54,7 +54,7 @@ def empty_cache() -> None:
 
 
 def memory_allocated(device_index: object = None, /) -> int:
-    """Bytes that tensors hold on the accelerator; RuntimeError, as there is none."""
+    """Return the bytes that tensors hold on the accelerator; RuntimeError, as there is none."""
     raise RuntimeError(_NONE)
 
 

@@ -77,22 +77,22 @@ def _pop_torch_function_stack() -> object:
 
 
 def _is_torch_function_mode_enabled() -> bool:
-    """Whether a function mode of this thread is active and enabled."""
+    """Return whether a function mode of this thread is active and enabled."""
     return function_modes.are_active()
 
 
 def _is_torch_function_enabled() -> bool:
-    """Whether subclasses of Tensor may override functions."""
+    """Return whether subclasses of Tensor may override functions."""
     return not is_subclass_disabled()
 
 
 def _is_torch_function_all_disabled() -> bool:
-    """Whether neither modes nor subclasses may override functions."""
+    """Return whether neither modes nor subclasses may override functions."""
     return is_subclass_disabled() and function_modes.are_suspended()
 
 
 def _has_torch_function(args: tuple) -> bool:
-    """Whether a mode is active, or the type of any argument may override functions."""
+    """Return whether a mode is active, or the type of any argument may override functions."""
     return has_torch_function(args)
 
 
@@ -119,7 +119,7 @@ def _get_accelerator(check: bool | None = None) -> device:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """Whether a call of `vmap` is running in this thread."""
+    """Return whether a call of `vmap` is running in this thread."""
     return bool(state.batch_levels)
 
 
@@ -133,7 +133,7 @@ def _get_tracing_state() -> object:
 
 
 def _cuda_isInBadFork() -> bool:  # noqa: N802  (torch's name)
-    """Whether this process was forked from one that used a GPU: never."""
+    """Return whether this process was forked from one that used a GPU: never."""
     return False
 
 

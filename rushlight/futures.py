@@ -22,7 +22,7 @@ class Future(Generic[T]):
         self._callbacks: list[Callable[[], None]] = []
 
     def done(self) -> bool:
-        """Whether the value or an error is there."""
+        """Return whether the value or an error is there."""
         return self._event.is_set()
 
     def wait(self) -> T:

@@ -71,7 +71,7 @@ def range(  # noqa: A001
     start: float, end: float | None = None, step: float = 1, *, out: Tensor | None = None, dtype: dtype | None = None,
     layout: layout | None = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Values from `start` to `end`, both included, `step` apart; RuntimeError where `step` is 0 or leads away from `end`."""
+    """Return values from `start` to `end`, inclusive, `step` apart; RuntimeError where `step` is 0 or leads away from `end`."""
     start, end = (0, start) if end is None else (start, end)
     if step == 0:
         raise RuntimeError("step must be nonzero")
@@ -98,25 +98,25 @@ def from_file(
 
 @overridable
 def is_same_size(input: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape."""
+    """Return whether both have the same shape."""
     return input.shape == other.shape
 
 
 @overridable
 def is_signed(input: Tensor) -> bool:
-    """Whether the dtype holds negative numbers."""
+    """Return whether the dtype holds negative numbers."""
     return input.is_signed()
 
 
 @overridable
 def is_inference(input: Tensor) -> bool:
-    """Whether the tensor was made in inference mode."""
+    """Return whether the tensor was made in inference mode."""
     return input.is_inference()
 
 
 @overridable
 def is_distributed(input: Tensor) -> bool:
-    """Whether the tensor lies on several machines: never."""
+    """Return whether the tensor lies on several machines: never."""
     return False
 
 

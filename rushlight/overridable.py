@@ -64,7 +64,7 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
 
 
 def get_ignored_functions() -> set[Callable]:
-    """Public functions that no type and no mode decides, because they do not work on tensors."""
+    """Return public functions that no type and no mode decides, because they do not work on tensors."""
     library = _library()
     asked = set(get_overridable_functions()[library])
     functions = {value for name, value in vars(library).items() if isinstance(value, FunctionType) and not name.startswith("_")}
@@ -81,7 +81,7 @@ def _any_arguments(*args: Any, **kwargs: Any) -> int:
 
 
 def is_tensor_method_or_property(func: Callable) -> bool:
-    """Whether a function is a method of Tensor, or the getter or setter of a property."""
+    """Return whether a function is a method of Tensor, or the getter or setter of a property."""
     return func in _tensor_member_set() or getattr(func, "__name__", None) in ("__get__", "__set__")
 
 

@@ -25,17 +25,17 @@ from rushlight.overridable import (
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether a mode is active, or the type of any argument decides."""
+    """Return whether a mode is active, or the type of any argument decides."""
     return asks_modes() or any(is_overriding(type(value)) for value in relevant_args)
 
 
 def has_torch_function_unary(obj: Any) -> bool:
-    """`has_torch_function` of one argument."""
+    """Return `has_torch_function` of one argument."""
     return has_torch_function((obj,))
 
 
 def has_torch_function_variadic(*args: Any) -> bool:
-    """`has_torch_function` of arguments one by one."""
+    """Return `has_torch_function` of arguments one by one."""
     return has_torch_function(args)
 
 
@@ -62,7 +62,7 @@ def wrap_torch_function(dispatcher: Callable) -> Callable[[Callable], Callable]:
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether a value is a tensor, or of a type that decides."""
+    """Return whether a value is a tensor, or of a type that decides."""
     return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
 
 
@@ -126,7 +126,7 @@ def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
 
 @contextmanager
 def _pop_mode_temporarily() -> Iterator[TorchFunctionMode]:
-    """A context without the innermost mode, which it gives."""
+    """Return a context without the innermost mode, which it gives."""
     if not function_modes.stack():
         raise AssertionError("no function mode is active")
     with function_modes.innermost_popped() as mode:

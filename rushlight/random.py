@@ -38,7 +38,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices: Iterable | None = None, enabled: bool = True, device_type: str = "cpu") -> Iterator[None]:
-    """Context manager after which the default generator is in the state that it was in before.
+    """Return a context after which the default generator is in the state that it was in before.
 
     `devices` and `device_type` are accepted for torch's sake: the CPU has the only generator.
     """

@@ -38,37 +38,37 @@ def _check_with(error: type[Exception], cond: bool, message: Callable[[], object
 
 
 def _check(cond: bool, message: Callable[[], object] | None = None) -> None:
-    """RuntimeError, with what `message` returns, unless `cond` holds. A condition on open sizes becomes a guard."""
+    """Raise RuntimeError with the text of `message()` unless `cond` holds. A condition on open sizes becomes a guard."""
     _check_with(RuntimeError, cond, message)
 
 
 def _check_index(cond: bool, message: Callable[[], object] | None = None) -> None:
-    """IndexError unless `cond` holds."""
+    """Raise IndexError unless `cond` holds."""
     _check_with(IndexError, cond, message)
 
 
 def _check_value(cond: bool, message: Callable[[], object] | None = None) -> None:
-    """ValueError unless `cond` holds."""
+    """Raise ValueError unless `cond` holds."""
     _check_with(ValueError, cond, message)
 
 
 def _check_type(cond: bool, message: Callable[[], object] | None = None) -> None:
-    """TypeError unless `cond` holds."""
+    """Raise TypeError unless `cond` holds."""
     _check_with(TypeError, cond, message)
 
 
 def _check_not_implemented(cond: bool, message: Callable[[], object] | None = None) -> None:
-    """NotImplementedError unless `cond` holds."""
+    """Raise NotImplementedError unless `cond` holds."""
     _check_with(NotImplementedError, cond, message)
 
 
 def _check_is_size(i: int, message: Callable[[], object] | None = None, *, max: int | None = None) -> None:
-    """RuntimeError unless `i` can be a size, and is at most `max`."""
+    """Raise RuntimeError unless `i` can be a size, and is at most `max`."""
     _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)
 
 
 def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None) -> None:
-    """RuntimeError unless all elements of a tensor of truth values are true. It needs their values."""
+    """Raise RuntimeError unless all elements of a tensor of truth values are true. It needs their values."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not bool_:
@@ -77,12 +77,12 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None)
 
 
 def sym_int(a: float) -> int:
-    """`a` rounded towards zero; an open int as it is."""
+    """Return `a` rounded towards zero; an open int as it is."""
     return int(a)
 
 
 def sym_float(a: float) -> float:
-    """`a` as a float."""
+    """Return `a` as a float."""
     return float(a)
 
 
@@ -99,12 +99,12 @@ def sym_min(a: float, b: float) -> float:
 
 
 def sym_not(a: bool) -> bool:
-    """`not a`."""
+    """Return `not a`."""
     return not a
 
 
 def sym_ite(b: bool, t: object, f: object) -> object:
-    """`t` if `b` holds, else `f`, which are of one type."""
+    """Return `t` if `b` holds, else `f`, which are of one type."""
     if type(t) is not type(f):
         raise TypeError(f"sym_ite expects two values of one type, got {type(t).__name__} and {type(f).__name__}")
     return t if b else f

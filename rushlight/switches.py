@@ -43,48 +43,48 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Whether they were asked for."""
+    """Return whether `use_deterministic_algorithms` is on."""
     return DETERMINISM.asked
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Whether only a warning was asked for where an algorithm is not deterministic."""
+    """Return whether only a warning was asked for where an algorithm is not deterministic."""
     return DETERMINISM.warns_only
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """The least precision of products of float32 matrices: "highest", "high" or "medium". Here it is always the highest."""
+    """Set the least precision of products of float32 matrices: "highest", "high" or "medium". Here it is always the highest."""
     if precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision expects one of {', '.join(_PRECISIONS)}, got {precision!r}")
     _update_settings(precision=precision)
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the precision that was asked for."""
+    """Return the precision that `set_float32_matmul_precision` set."""
     return _settings["precision"]
 
 
 def set_num_interop_threads(count: int) -> None:
-    """The number of operators that may run at the same time. Here they run one after the other, each on all threads."""
+    """Set the number of operators that may run at the same time. Here they run one after the other, each on all threads."""
     if not isinstance(count, int) or count < 1:
         raise RuntimeError(f"set_num_interop_threads expects a positive integer, got {count!r}")
     _update_settings(interop_threads=count)
 
 
 def get_num_interop_threads() -> int:
-    """Return the number that was set."""
+    """Return the number that `set_num_interop_threads` set."""
     return _settings["interop_threads"]
 
 
 def set_warn_always(always: bool) -> None:
-    """Whether warnings that are given once are given every time."""
+    """Set whether warnings that are given once are given every time."""
     _update_settings(warn_always=bool(always))
     if always:
         warnings.simplefilter("always", UserWarning)
 
 
 def is_warn_always_enabled() -> bool:
-    """Whether they are."""
+    """Return whether warnings that are given once are given every time."""
     return _settings["warn_always"]
 
 
@@ -105,12 +105,12 @@ def set_default_device(device: str | device | int | None) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """0 where any algorithm may run, 1 where a warning is due for those that are not deterministic, 2 where an error is."""
+    """Return 0 if any algorithm may run, 1 if nondeterministic ones warn, 2 if they raise an error."""
     return (1 if DETERMINISM.warns_only else 2) if DETERMINISM.asked else 0
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set it by its number or as "default", "warn" or "error". TypeError and RuntimeError for anything else."""
+    """Set the mode by its number or as "default", "warn" or "error". TypeError and RuntimeError for anything else."""
     if not isinstance(debug_mode, int | str):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     known: dict[int | str, int] = {"default": 0, "warn": 1, "error": 2, 0: 0, 1: 1, 2: 2}

@@ -126,13 +126,13 @@ def _is_supported(device_type: str, kind: dtype) -> bool:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether autocast has an effect on a type of device."""
+    """Return whether autocast has an effect on a type of device."""
     _check_device(device_type)
     return device_type == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether the code runs in an autocast region of a type of device."""
+    """Return whether the code runs in an autocast region of a type of device."""
     return device_type == "cpu" and settings().enabled
 
 
@@ -154,7 +154,7 @@ def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether the code runs in an autocast region of the CPU."""
+    """Return whether the code runs in an autocast region of the CPU."""
     return settings().enabled
 
 
@@ -179,12 +179,12 @@ def set_autocast_cpu_dtype(dtype: dtype) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether casts of weights are kept."""
+    """Return whether casts of weights are kept."""
     return settings().cache_enabled
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Say whether casts of weights are to be kept."""
+    """Set whether casts of weights are to be kept."""
     set_settings(replace(settings(), cache_enabled=enabled))
 
 

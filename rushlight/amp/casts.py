@@ -49,7 +49,7 @@ class WeightCache:
         self._kept: dict[tuple[int, dtype, bool], tuple[Tensor, Tensor]] = {}
 
     def cast(self, weight: Tensor, kind: dtype) -> Tensor:
-        """`weight` as `kind`, cast at the first time."""
+        """Return `weight` as `kind`, cast at the first time."""
         key = (id(weight._impl), kind, state.grad_enabled)
         found = self._kept.get(key)
         if found is None:
@@ -62,7 +62,7 @@ class WeightCache:
 
 
 def _is_castable(value: object) -> bool:
-    """Whether autocast may change the dtype of an argument."""
+    """Return whether autocast may change the dtype of an argument."""
     return isinstance(value, Tensor) and value._impl.dtype.is_floating_point and value._impl.dtype is not float64
 
 

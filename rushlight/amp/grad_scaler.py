@@ -146,7 +146,7 @@ class GradScaler:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Say by how much the scale rises."""
+        """Set by how much the scale rises."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
@@ -154,19 +154,19 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Say by how much the scale falls."""
+        """Set by how much the scale falls."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """After how many steps the scale rises."""
+        """Return after how many steps the scale rises."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Say after how many steps the scale rises."""
+        """Set after how many steps the scale rises."""
         self._growth_interval = new_interval
 
     def is_enabled(self) -> bool:
-        """Whether the scaler does anything."""
+        """Return whether the scaler does anything."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:

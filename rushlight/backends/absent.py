@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 
 def is_available() -> bool:
-    """Whether the library is used: it is not."""
+    """Return whether the library is used: it is not."""
     return False
 
 
 def is_built() -> bool:
-    """Whether the library is part of the build: it is not."""
+    """Return whether the library is part of the build: it is not."""
     return False
 
 
@@ -23,5 +23,5 @@ def version() -> None:
 
 @contextmanager
 def flags(**switches: object) -> Iterator[None]:
-    """A context in which switches of the library are set, which change nothing."""
+    """Return a context in which switches of the library are set, which change nothing."""
     yield

@@ -14,7 +14,7 @@ from rushlight.core.absent import absent_class
 
 
 def is_built() -> bool:
-    """Whether CUDA is part of the build: it is not."""
+    """Return whether CUDA is part of the build: it is not."""
     return False
 
 
@@ -69,12 +69,12 @@ def enable_cudnn_sdp(enabled: bool) -> None:
 
 
 def is_flash_attention_available() -> bool:
-    """Whether flash attention for GPUs is part of the build: it is not."""
+    """Return whether flash attention for GPUs is part of the build: it is not."""
     return False
 
 
 def can_use_flash_attention(params: object, debug: bool = False) -> bool:
-    """Whether flash attention for GPUs takes arguments: never."""
+    """Return whether flash attention for GPUs takes arguments: never."""
     return False
 
 
@@ -85,7 +85,7 @@ can_use_efficient_attention = can_use_cudnn_attention = can_use_flash_attention
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """A context in which these kinds of attention are wanted."""
+    """Return a context in which these kinds of attention are wanted."""
     before = dict(_sdp)
     _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

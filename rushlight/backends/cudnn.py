@@ -14,7 +14,7 @@ allow_tf32 = True
 
 
 def is_acceptable(tensor: object) -> bool:
-    """Whether the library computes with a tensor: never."""
+    """Return whether the library computes with a tensor: never."""
     return False
 
 

@@ -6,11 +6,11 @@ _enabled = True
 
 
 def get_fastpath_enabled() -> bool:
-    """Whether the shortcut may be taken."""
+    """Return whether the shortcut may be taken."""
     return _enabled
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Say whether the shortcut may be taken."""
+    """Set whether the shortcut may be taken."""
     global _enabled
     _enabled = value

@@ -8,10 +8,10 @@ __all__ = ["is_available", "is_built"]
 
 
 def is_macos13_or_newer(minor: int = 0) -> bool:
-    """Whether this is macOS 13 or later: False where there is no Metal."""
+    """Return whether this is macOS 13 or later: False where there is no Metal."""
     return False
 
 
 def is_macos_or_newer(major: int, minor: int) -> bool:
-    """Whether this is that macOS or later: False where there is no Metal."""
+    """Return whether this is that macOS or later: False where there is no Metal."""
     return False

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def is_available() -> bool:
-    """Whether OpenMP is used: yes."""
+    """Return whether OpenMP is used: yes."""
     return True

@@ -7,7 +7,7 @@ strategy = None
 
 
 def is_available() -> bool:
-    """Whether opt_einsum is used: it is not."""
+    """Return whether opt_einsum is used: it is not."""
     return False
 
 

@@ -20,12 +20,12 @@ OutOfMemoryError = OutOfMemoryError
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether the GPU computes in bfloat16: there is none."""
+    """Return whether the GPU computes in bfloat16: there is none."""
     return False
 
 
 def memory_summary(device: object = None, abbreviated: bool = False) -> str:
-    """A table of the GPU's memory; AssertionError, as there is none."""
+    """Return a table of the GPU's memory; AssertionError, as there is none."""
     raise AssertionError(_MESSAGE)
 
 

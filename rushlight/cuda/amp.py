@@ -40,10 +40,10 @@ class GradScaler(_GradScaler):
 
 
 def custom_fwd(fwd: Callable | None = None, *, cast_inputs: dtype | None = None) -> Callable:
-    """`torch.amp.custom_fwd(device_type="cuda")`."""
+    """Return `torch.amp.custom_fwd(device_type="cuda")`."""
     return functools.partial(amp.custom_fwd, device_type="cuda")(fwd, cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Callable) -> Callable:
-    """`torch.amp.custom_bwd(device_type="cuda")`."""
+    """Return `torch.amp.custom_bwd(device_type="cuda")`."""
     return amp.custom_bwd(bwd, device_type="cuda")

@@ -27,6 +27,6 @@ def mark(msg: str) -> None:
 
 @contextmanager
 def range(msg: str, *args: object, **kwargs: object) -> Iterator[None]:  # noqa: A001  (torch's name)
-    """A range as a context; RuntimeError, as the profiler is not there."""
+    """Return a range as a context; RuntimeError, as the profiler is not there."""
     range_push(msg.format(*args, **kwargs))
     yield

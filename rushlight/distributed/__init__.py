@@ -15,52 +15,52 @@ _HINT = "is_available() is False, so that programs can go on with one process"
 
 
 def is_available() -> bool:
-    """Whether processes can work together: not yet."""
+    """Return whether processes can work together: not yet."""
     return False
 
 
 def is_initialized() -> bool:
-    """Whether a group of processes has been set up: never."""
+    """Return whether a group of processes has been set up: never."""
     return False
 
 
 def is_backend_available(backend: str) -> bool:
-    """Whether a way of communicating is there: none is."""
+    """Return whether a way of communicating is there: none is."""
     return False
 
 
 def is_mpi_available() -> bool:
-    """Whether MPI is there: not yet."""
+    """Return whether MPI is there: not yet."""
     return False
 
 
 def is_nccl_available() -> bool:
-    """Whether NCCL is there: never."""
+    """Return whether NCCL is there: never."""
     return False
 
 
 def is_gloo_available() -> bool:
-    """Whether Gloo is there: never."""
+    """Return whether Gloo is there: never."""
     return False
 
 
 def is_ucc_available() -> bool:
-    """Whether UCC is there: never."""
+    """Return whether UCC is there: never."""
     return False
 
 
 def is_xccl_available() -> bool:
-    """Whether XCCL is there: never."""
+    """Return whether XCCL is there: never."""
     return False
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether torchrun started this process, which it says by TORCHELASTIC_RUN_ID."""
+    """Return whether torchrun started this process, which it says by TORCHELASTIC_RUN_ID."""
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
 def get_rank(group: object = None) -> int:
-    """The number of this process in its group; ValueError, as there is no group."""
+    """Return the number of this process in its group; ValueError, as there is no group."""
     raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
 
 

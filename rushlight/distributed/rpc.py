@@ -10,5 +10,5 @@ globals().update({name: absent_class(f"torch.distributed.rpc.{name}") for name i
 
 
 def is_available() -> bool:
-    """Whether processes can call each other's functions: never."""
+    """Return whether processes can call each other's functions: never."""
     return False

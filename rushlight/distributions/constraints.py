@@ -25,7 +25,7 @@ class Constraint:
     event_dim = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """A bool tensor of `value`'s shape without the event dimensions: whether each value is in the set."""
+        """Return a bool tensor of `value`'s shape without the event dimensions: whether each value is in the set."""
         raise NotImplementedError(f"{type(self).__name__} defines no check")
 
     def __repr__(self) -> str:
@@ -61,7 +61,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: object) -> bool:
-    """Whether `constraint` depends on an instance's parameters."""
+    """Return whether `constraint` depends on an instance's parameters."""
     return isinstance(constraint, _Dependent)
 
 

@@ -108,7 +108,7 @@ class ContinuousBernoulli(BinaryParameters, ExponentialFamily):
         return (self.logits,)
 
     def _log_normalizer(self, x):
-        """log of the normaliser (exp(x) - 1) / x, with its Taylor series around 0."""
+        """Return log of the normaliser (exp(x) - 1) / x, with its Taylor series around 0."""
         away = (x <= self._lims[0] - 0.5) | (x > self._lims[1] - 0.5)
         safe = aten.where(away, x, self._lims[0] - 0.5)
         closed = (safe.exp() - 1).abs().log() - safe.abs().log()

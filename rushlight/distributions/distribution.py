@@ -87,7 +87,7 @@ class Distribution:
         return new
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Distribution:
-        """This distribution with parameters expanded to `batch_shape`."""
+        """Return this distribution with parameters expanded to `batch_shape`."""
         raise NotImplementedError(f"{type(self).__name__} cannot be expanded")
 
     @property
@@ -125,41 +125,41 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draws without gradients."""
+        """Return draws without gradients."""
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """Draws that are differentiable by the parameters, at fixed random numbers."""
+        """Return draws that are differentiable by the parameters, at fixed random numbers."""
         raise NotImplementedError(f"{type(self).__name__} has no reparameterized draws")
 
     def sample_n(self, n: int) -> Tensor:
-        """`sample((n,))`; deprecated."""
+        """Return `sample((n,))`; deprecated."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density or probability of `value`."""
+        """Return the logarithm of the density or probability of `value`."""
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of draws up to `value`."""
+        """Return the probability of draws up to `value`."""
         raise NotImplementedError(f"{type(self).__name__} has no cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
-        """The inverse of `cdf`."""
+        """Return the inverse of `cdf`."""
         raise NotImplementedError(f"{type(self).__name__} has no icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values that a discrete distribution takes, along a new first dimension."""
+        """Return all values that a discrete distribution takes, along a new first dimension."""
         raise NotImplementedError(f"{type(self).__name__} cannot enumerate its support")
 
     def entropy(self) -> Tensor:
-        """The entropy in nats, of shape `batch_shape`."""
+        """Return the entropy in nats, of shape `batch_shape`."""
         raise NotImplementedError(f"{type(self).__name__} has no entropy")
 
     def perplexity(self) -> Tensor:
-        """exp(entropy)."""
+        """Return exp(entropy)."""
         return self.entropy().exp()
 
     def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
@@ -170,7 +170,7 @@ class Distribution:
         return values.expand((-1, *self._batch_shape)) if expand else values
 
     def _validate_sample(self, value: Tensor) -> None:
-        """ValueError unless `value` is a tensor that broadcasts with the shapes and lies in the support."""
+        """Raise ValueError unless `value` is a tensor that broadcasts with the shapes and lies in the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")
         dims = value.dim() - len(self._event_shape)

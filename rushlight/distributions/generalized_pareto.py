@@ -62,13 +62,13 @@ class GeneralizedPareto(Distribution):
         return -self._log_survival(value).expm1()
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """log(1 - cdf)."""
+        """Return log(1 - cdf)."""
         if self._validate_args:
             self._validate_sample(value)
         return self._log_survival(value)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """log(cdf)."""
+        """Return log(cdf)."""
         return self.cdf(value).log()
 
     def icdf(self, value):

@@ -38,7 +38,7 @@ def _find(type_p: type, type_q: type) -> Formula | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """KL(p || q), the mean of log p(x) - log q(x) under p, of shape `batch_shape`.
+    """Return KL(p || q), the mean of log p(x) - log q(x) under p, of shape `batch_shape`.
 
     NotImplementedError for pairs of types without a formula.
     """

@@ -59,7 +59,7 @@ for _pair in _INFINITE_PAIRS:
 
 
 def _by_entropy(p: Distribution, cross: Tensor) -> Tensor:
-    """KL from the mean of log q under p."""
+    """Return KL from the mean of log q under p."""
     return -p.entropy() - cross
 
 

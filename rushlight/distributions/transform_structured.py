@@ -106,7 +106,7 @@ class StickBreakingTransform(Transform):
 
     @staticmethod
     def _offsets(x: Tensor, count: int) -> Tensor:
-        """log of how many pieces are still to come, which maps x = 0 to equal shares."""
+        """Return log of how many pieces are still to come, which maps x = 0 to equal shares."""
         return aten.arange(count, 0, -1, dtype=x.dtype, device=x.device).log()
 
     def _call(self, x):

@@ -42,12 +42,12 @@ def _standard_normal(shape: tuple[int, ...], dtype: dtype, device: device) -> Te
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities of log odds (`is_binary`), or of unnormalised log probabilities along the last dimension."""
+    """Return probabilities of log odds (`is_binary`), or of unnormalised log probabilities along the last dimension."""
     return aten.sigmoid(logits) if is_binary else aten.softmax(logits, -1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """`probs` clamped to the open interval from 0 to 1 by the dtype's epsilon."""
+    """Return `probs` clamped to the open interval from 0 to 1 by the dtype's epsilon."""
     eps = finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
@@ -99,7 +99,7 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
 
 
 def sum_rightmost(value: Any, dims: int) -> Any:
-    """`value` summed over its last `dims` dimensions."""
+    """Return `value` summed over its last `dims` dimensions."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
 
 

@@ -329,21 +329,21 @@ def _definition(op: str | OpOverload | CustomOpDef) -> CustomOpDef:
 
 
 def register_vmap(op: str | OpOverload | CustomOpDef, func: Callable | None = None, /, *, lib: object = None) -> Callable:
-    """`CustomOpDef.register_vmap` for an operator given by name, as "namespace::name", or as an object."""
+    """Call `CustomOpDef.register_vmap` for an operator given by name, as "namespace::name", or as an object."""
     return _definition(op).register_vmap(func)
 
 
 def register_autocast(
     op: str | OpOverload | CustomOpDef, device_type: str, cast_inputs: dtype, /, *, lib: object = None
 ) -> None:
-    """`CustomOpDef.register_autocast` for an operator given by name, as "namespace::name", or as an object."""
+    """Call `CustomOpDef.register_autocast` for an operator given by name, as "namespace::name", or as an object."""
     _definition(op).register_autocast(device_type, cast_inputs)
 
 
 def register_torch_dispatch(
     op: str | OpOverload | CustomOpDef, torch_dispatch_class: type, func: Callable | None = None, /, *, lib: object = None
 ) -> Callable:
-    """`CustomOpDef.register_torch_dispatch` for an operator given by name, as "namespace::name", or as an object."""
+    """Call `CustomOpDef.register_torch_dispatch` for an operator given by name, as "namespace::name", or as an object."""
     return _definition(op).register_torch_dispatch(torch_dispatch_class, func)
 
 
@@ -354,7 +354,7 @@ def _name_and_overload(name: str) -> tuple[str, str]:
 
 
 def register_fake(op: str | OpOverload | CustomOpDef, func: Callable | None = None, /, *, lib: object = None) -> Callable:
-    """`CustomOpDef.register_fake` for an operator given by name, as "namespace::name", or as an object."""
+    """Call `CustomOpDef.register_fake` for an operator given by name, as "namespace::name", or as an object."""
     register = _definition(op).register_fake
     return register if func is None else register(func)
 
@@ -363,14 +363,14 @@ def register_kernel(
     op: str | OpOverload | CustomOpDef, device_types: str | Sequence[str] | None, func: Callable | None = None, /, *,
     lib: object = None,
 ) -> Callable:  # fmt: skip
-    """`CustomOpDef.register_kernel` for an operator given by name, as "namespace::name", or as an object."""
+    """Call `CustomOpDef.register_kernel` for an operator given by name, as "namespace::name", or as an object."""
     return _definition(op).register_kernel(device_types, func)
 
 
 def register_autograd(
     op: str | OpOverload | CustomOpDef, backward: Callable, /, *, setup_context: Callable | None = None, lib: object = None
 ) -> None:
-    """`CustomOpDef.register_autograd` for an operator given by name, as "namespace::name", or as an object.
+    """Call `CustomOpDef.register_autograd` for an operator given by name, as "namespace::name", or as an object.
 
     torchvision's operators have their derivatives here already: what is registered for one is left out.
     """

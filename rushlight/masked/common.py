@@ -39,7 +39,7 @@ def counts(input: Tensor, mask: Tensor | None, dim: Dims, keepdim: bool) -> Tens
 
 
 def listed(dim: Dims) -> list[int] | None:
-    """Dimensions as a list; None for all."""
+    """Return dimensions as a list; None for all."""
     return [dim] if isinstance(dim, int) else None if dim is None else list(dim)
 
 

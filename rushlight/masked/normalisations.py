@@ -21,7 +21,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: element_type | None = None, mask:
 
 
 def softmax(input: Tensor, dim: int, *, dtype: element_type | None = None, mask: Tensor | None = None) -> Tensor:
-    """softmax along `dim`: 0 for elements that are left out, NaN where nothing is chosen."""
+    """Return softmax along `dim`: 0 for elements that are left out, NaN where nothing is chosen."""
     return aten.softmax.int(filled(input.to(dtype or input.dtype), mask, -float("inf")), dim)
 
 
@@ -31,7 +31,7 @@ def log_softmax(input: Tensor, dim: int, *, dtype: element_type | None = None, m
 
 
 def softmin(input: Tensor, dim: int, *, dtype: element_type | None = None, mask: Tensor | None = None) -> Tensor:
-    """softmax of the negated input."""
+    """Return softmax of the negated input."""
     return softmax(-input, dim, dtype=dtype, mask=mask)
 
 
@@ -58,7 +58,7 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """log(exp(input) + exp(other)), each with a mask of its own; -inf where neither is chosen."""
+    """Return log(exp(input) + exp(other)), each with a mask of its own; -inf where neither is chosen."""
     first = filled(input.to(dtype or input.dtype), input_mask, -float("inf"))
     second = filled(other.to(dtype or other.dtype), other_mask, -float("inf"))
     return aten.logaddexp.default(first, second)

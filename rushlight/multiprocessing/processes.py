@@ -94,5 +94,5 @@ def start_processes(
 def spawn(
     fn: Callable, args: tuple = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn"
 ) -> ProcessContext | None:
-    """`start_processes` in fresh interpreters."""
+    """Call `start_processes` with fresh interpreters."""
     return start_processes(fn, args, nprocs, join, daemon, start_method)

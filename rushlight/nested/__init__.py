@@ -129,7 +129,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
 def narrow(
     tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: layout = strided
 ) -> NestedTensor:
-    """Parts of the slices of `tensor` along `dim`: from `start`, `length` long, which may be tensors with a number for each."""
+    """Return parts of the slices of `tensor` along `dim`: from `start`, `length` long, or by tensors, one number each."""
     if layout not in (strided, jagged):
         raise RuntimeError(f"Specified layout is unsupported for nested narrow: {layout}")
     if layout is strided and (isinstance(start, Tensor) or isinstance(length, Tensor)):

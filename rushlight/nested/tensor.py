@@ -27,7 +27,7 @@ class RaggedLength(int):
     """The length of a ragged dimension, which is another one for each piece: -1 as a number, equal to itself only."""
 
     def __new__(cls) -> RaggedLength:
-        """One that is like no other."""
+        """Return a length that equals no other."""
         made = super().__new__(cls, -1)
         made.name = f"j{next(_numbers)}"
         return made
@@ -58,7 +58,7 @@ class NestedTensor(Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-        """NotImplementedError: operators do not see nested tensors."""
+        """Raise NotImplementedError: operators do not see nested tensors."""
         raise NotImplementedError(f"{func} is not available for nested tensors; use unbind() or to_padded_tensor() first")
 
     # Properties
@@ -112,11 +112,11 @@ class NestedTensor(Tensor):
     nelement = numel
 
     def stride(self, dim: int | None = None) -> Any:
-        """RuntimeError: each piece has strides of its own."""
+        """Raise RuntimeError: each piece has strides of its own."""
         raise RuntimeError("a nested tensor has no strides; use unbind() for the pieces")
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the pieces are contiguous."""
+        """Return whether the pieces are contiguous."""
         return all(piece.is_contiguous() for piece in self._pieces)
 
     def _nested_tensor_size(self) -> Tensor:
@@ -128,7 +128,7 @@ class NestedTensor(Tensor):
         return [piece.tolist() for piece in self._pieces]
 
     def numpy(self, *, force: bool = False) -> Any:
-        """RuntimeError: NumPy has no arrays of such a form."""
+        """Raise RuntimeError: NumPy has no arrays of such a form."""
         raise RuntimeError("can't convert a nested tensor to numpy; use unbind() or to_padded_tensor() first")
 
     @property
@@ -229,7 +229,7 @@ class NestedTensor(Tensor):
             piece.grad = gradient
 
     def backward(self, gradient: NestedTensor | None = None, **options: Any) -> None:
-        """Backward from all pieces, with the pieces of `gradient`."""
+        """Backpropagate from all pieces, with the pieces of `gradient`."""
         if gradient is None:
             raise RuntimeError("grad can be implicitly created only for scalar outputs")
         backward(self._pieces, gradient._pieces, **options)

@@ -38,7 +38,7 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Forget what `register_custom_op_symbolic` was told, if anything."""
+    """Undo `register_custom_op_symbolic`, if it was called."""
     _symbolics.pop((symbolic_name, opset_version), None)
 
 

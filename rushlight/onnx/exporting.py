@@ -91,7 +91,7 @@ def _export_program(
 
 
 def _has_keyword_dict(model: Module, args: tuple) -> bool:
-    """Whether the last argument, a dict, holds keyword arguments."""
+    """Return whether the last argument, a dict, holds keyword arguments."""
     try:
         named_arguments(model.forward, args[:-1], args[-1])
     except TypeError:
@@ -143,5 +143,5 @@ def _mark_as_export() -> Iterator[None]:
 
 
 def is_in_onnx_export() -> bool:
-    """Whether this thread records a model for `export`."""
+    """Return whether this thread records a model for `export`."""
     return state.onnx_export

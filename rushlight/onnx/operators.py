@@ -13,5 +13,5 @@ def shape_as_tensor(x: Tensor) -> Tensor:
 
 
 def reshape_from_tensor_shape(x: Tensor, shape: Tensor) -> Tensor:
-    """`x` with the sizes that an integer vector holds."""
+    """Return `x` with the sizes that an integer vector holds."""
     return x.reshape(shape.tolist())

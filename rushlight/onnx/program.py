@@ -71,7 +71,7 @@ class ONNXProgram:
         return [from_numpy(result) for result in self._session.run(None, dict(zip(names, tensors, strict=True)))]
 
     def release(self) -> None:
-        """Let go of the session."""
+        """Release the session."""
         self._session = None
 
     def __repr__(self) -> str:

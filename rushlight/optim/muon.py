@@ -61,7 +61,7 @@ class Muon(PerParameterOptimizer):
                     )
 
     def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """One step of the parameters that share their shape with others, batch by batch; returns the other parameters."""
+        """Update the parameters that share their shape with others, batch by batch; return the other parameters."""
         if len({id(parameter) for parameter in parameters}) < len(parameters):
             return parameters
         alike, left = defaultdict(list), []
@@ -92,7 +92,7 @@ class Muon(PerParameterOptimizer):
     def _update_batch(
         self, parameters: list[Tensor], gradients: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]
     ) -> None:
-        """One step of parameters of one shape."""
+        """Update parameters of one shape."""
         momentum, directions = group["momentum"], []
         for gradient, state in zip(gradients, states, strict=True):
             mean = state["momentum_buffer"].lerp_(gradient, 1 - momentum)

@@ -285,10 +285,10 @@ def _use_grad_for_differentiable(step: Callable) -> Callable:
 def _default_to_fused_or_foreach(
     params: list[Tensor], differentiable: bool, use_fused: bool = False
 ) -> tuple[bool, bool]:
-    """Whether a CPU optimizer takes the fused or the foreach step by default: neither."""
+    """Return whether a CPU optimizer takes the fused or the foreach step by default: neither."""
     return False, False
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """Devices whose graphs can capture optimizer steps: none here."""
+    """Return devices whose graphs can capture optimizer steps: none here."""
     return []

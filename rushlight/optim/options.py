@@ -7,7 +7,7 @@ from rushlight.core.tensor import Tensor
 
 
 def check_learning_rate(lr: float | Tensor, *, foreach: bool | None = False, capturable: bool = True) -> None:
-    """ValueError unless `lr` is a number, or a tensor of one element, that is not negative.
+    """Raise ValueError unless `lr` is a number, or a tensor of one element, that is not negative.
 
     With `foreach`, torch accepts a tensor only together with `capturable`.
     """
@@ -20,21 +20,21 @@ def check_learning_rate(lr: float | Tensor, *, foreach: bool | None = False, cap
 
 
 def check_not_negative(options: dict[str, float | Tensor]) -> None:
-    """ValueError for the first option that is negative or no number; keys are the names in messages."""
+    """Raise ValueError for the first option that is negative or no number; keys are the names in messages."""
     for name, value in options.items():
         if not value >= 0.0:
             raise ValueError(f"Invalid {name}: {value}")
 
 
 def check_betas(betas: tuple[float | Tensor, float | Tensor]) -> None:
-    """ValueError unless both decay rates are in [0, 1)."""
+    """Raise ValueError unless both decay rates are in [0, 1)."""
     for index, beta in enumerate(betas):
         if not 0.0 <= beta < 1.0:
             raise ValueError(f"Invalid beta parameter at index {index}: {beta}")
 
 
 def check_tensor_betas(betas: tuple, foreach: bool | None, capturable: bool) -> None:
-    """ValueError unless the rates are both numbers or both tensors of one element (not with `foreach` alone)."""
+    """Raise ValueError unless the rates are both numbers or both tensors of one element (not with `foreach` alone)."""
     if isinstance(betas[0], Tensor) is not isinstance(betas[1], Tensor):
         raise ValueError("betas must be either both floats or both Tensors")
     for index, beta in enumerate(betas):
@@ -48,7 +48,7 @@ def check_tensor_betas(betas: tuple, foreach: bool | None, capturable: bool) -> 
 
 
 def check_implementation(*, foreach: bool | None = None, fused: bool | None = None, differentiable: bool = False) -> None:
-    """RuntimeError for flags that exclude each other. They select torch's equivalent implementations."""
+    """Raise RuntimeError for flags that exclude each other. They select torch's equivalent implementations."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
@@ -56,8 +56,10 @@ def check_implementation(*, foreach: bool | None = None, fused: bool | None = No
 
 
 def check_capturable(group: dict) -> None:
-    """AssertionError, as in torch, for an eager step with `capturable`. The flag is meant for compiled functions and graphs of
-    accelerators; here it has no other effect."""
+    """Raise AssertionError, as torch does, for an eager step with `capturable`.
+
+    The flag is meant for compiled functions and graphs of accelerators; here it has no other effect.
+    """
     if group.get("capturable") and not in_region():
         raise AssertionError("If capturable=True, params and state_steps must be on supported devices: an accelerator, not cpu")
 

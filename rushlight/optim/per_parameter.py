@@ -43,7 +43,7 @@ class PerParameterOptimizer(Optimizer):
 
     @runs_as_it_is("one native call updates all parameters of a group")
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update of every parameter that has a gradient; returns the loss of `closure`, if given."""
+        """Update every parameter that has a gradient; return the loss of `closure`, if given."""
         loss = evaluate(closure)
         for group in self.param_groups:
             wanted = [parameter for parameter in group["params"] if parameter.grad is not None]
@@ -54,7 +54,7 @@ class PerParameterOptimizer(Optimizer):
         return loss
 
     def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """Step parameters in one native call; returns those that it does not support, to be stepped one by one."""
+        """Step parameters in one native call; return those that it does not support, to be stepped one by one."""
         native = None if group.get("differentiable") else self._native_step(group)
         if native is None:
             return parameters
@@ -79,7 +79,7 @@ class PerParameterOptimizer(Optimizer):
         return (parameter, gradient, *[None if name is None else state[name] for name in native.states])
 
     def _note_stepped(self, rows: list[tuple], left: list[Tensor]) -> None:
-        """Called after the native call, with the parameters that it did not step."""
+        """Do what a subclass needs after the native call; `left` are the parameters that it did not step."""
 
     def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """Return the state of a parameter, created if there is none."""
@@ -106,11 +106,11 @@ class PerParameterOptimizer(Optimizer):
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients, use SparseAdam, SGD or Adagrad")
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        """The state before the first step of a parameter."""
+        """Return the state before the first step of a parameter."""
         raise NotImplementedError
 
     def _update(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        """One step of one parameter. `gradient` must not be modified."""
+        """Update one parameter. `gradient` must not be modified."""
         raise NotImplementedError
 
 

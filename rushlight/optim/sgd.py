@@ -68,7 +68,7 @@ class SGD(PerParameterOptimizer):
                 self.state[parameter]["momentum_buffer"] = velocity
 
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        """One step of one parameter. Every operation is linear, so complex parameters need no special case."""
+        """Update one parameter. Every operation is linear, so complex parameters need no special case."""
         gradient = -parameter.grad if group["maximize"] else parameter.grad
         if group["weight_decay"] != 0:
             gradient = gradient.add(parameter, alpha=number(group["weight_decay"]))

@@ -14,5 +14,5 @@ def places_and_values(gradient: Tensor) -> tuple[tuple[Tensor, ...], Tensor]:
 
 
 def indexable(tensor: Tensor) -> Tensor:
-    """`tensor`, or a 1-dimensional view of a 0-dim one."""
+    """Return `tensor`, or a 1-dimensional view of a 0-dim one."""
     return tensor if tensor.dim() else tensor.view(1)

@@ -23,7 +23,7 @@ def pack_groups(groups: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], dic
 
 
 def check_compatible(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> None:
-    """ValueError unless saved groups match an optimizer's groups in number and sizes."""
+    """Raise ValueError unless saved groups match an optimizer's groups in number and sizes."""
     if len(groups) != len(saved):
         raise ValueError(
             "loaded state dict has a different number of parameter groups: "

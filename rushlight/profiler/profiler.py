@@ -47,7 +47,7 @@ class ProfilerAction(enum.Enum):
 
 
 def kineto_available() -> bool:
-    """Whether Kineto, which PyTorch's profiler writes with, is there: never."""
+    """Return whether Kineto, which PyTorch's profiler writes with, is there: never."""
     return False
 
 
@@ -169,7 +169,7 @@ class profile:  # noqa: N801  (torch's name)
         self._begin_step()
 
     def stop(self) -> None:
-        """End; a recording that runs is a trace that is ready."""
+        """Stop; a recording that runs is a trace that is ready."""
         self._end_step()
         if self._active is not None:
             recorded = self.current_action is not ProfilerAction.WARMUP

@@ -42,7 +42,7 @@ class _Options:
         return self.finish(aten.ones.default((count,), dtype=self.kind, device=self.device))
 
     def line(self, start: float, end: float, count: int) -> Tensor:
-        """Evenly spaced numbers."""
+        """Return evenly spaced numbers."""
         return aten.linspace(start, end, count, dtype=self.kind, device=self.device)
 
     def finish(self, window: Tensor) -> Tensor:
@@ -54,7 +54,7 @@ def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: dtype | None = None,
     layout: layout = strided, device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """exp(-|n - center| / tau). `center` is the middle by default, and may be set for periodic windows only."""
+    """Return exp(-|n - center| / tau). `center` is the middle by default, and may be set for periodic windows only."""
     options = _Options("exponential", M, dtype, layout, device, requires_grad)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -70,7 +70,7 @@ def cosine(
     M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """sin(pi (n + 1/2) / M), half a period of the sine."""
+    """Return sin(pi (n + 1/2) / M), half a period of the sine."""
     options = _Options("cosine", M, dtype, layout, device, requires_grad)
     if M == 0:
         return options.ones(0)
@@ -82,7 +82,7 @@ def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """exp(-((n - middle) / std)^2 / 2), a bell of standard deviation `std` points."""
+    """Return exp(-((n - middle) / std)^2 / 2), a bell of standard deviation `std` points."""
     options = _Options("gaussian", M, dtype, layout, device, requires_grad)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -97,7 +97,7 @@ def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """I0(beta sqrt(1 - x^2)) / I0(beta) for x from -1 to 1, where I0 is the modified Bessel function."""
+    """Return I0(beta sqrt(1 - x^2)) / I0(beta) for x from -1 to 1, where I0 is the modified Bessel function."""
     options = _Options("kaiser", M, dtype, layout, device, requires_grad)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -115,7 +115,7 @@ def bartlett(
     M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """1 - |2n / (M - 1) - 1|, a triangle whose ends are 0."""
+    """Return 1 - |2n / (M - 1) - 1|, a triangle whose ends are 0."""
     options = _Options("bartlett", M, dtype, layout, device, requires_grad)
     if M <= 1:
         return options.ones(M)
@@ -127,7 +127,7 @@ def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """a[0] - a[1] cos(x) + a[2] cos(2x) - ... for x over a period. TypeError and ValueError for no coefficients."""
+    """Return a[0] - a[1] cos(x) + a[2] cos(2x) - ... for x over a period. TypeError and ValueError for no coefficients."""
     options = _Options("general_cosine", M, dtype, layout, device, requires_grad)
     if not isinstance(a, Iterable):
         raise TypeError(f"Coefficients must be a list/tuple, got: {type(a).__name__}")
@@ -147,7 +147,7 @@ def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """alpha - (1 - alpha) cos(x) for x over a period."""
+    """Return alpha - (1 - alpha) cos(x) for x over a period."""
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 
@@ -156,7 +156,7 @@ def hamming(
     M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """0.54 - 0.46 cos(x) for x over a period."""
+    """Return 0.54 - 0.46 cos(x) for x over a period."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
@@ -164,7 +164,7 @@ def hann(
     M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """(1 - cos(x)) / 2 for x over a period."""
+    """Return (1 - cos(x)) / 2 for x over a period."""
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
@@ -172,7 +172,7 @@ def blackman(
     M: int, *, sym: bool = True, dtype: dtype | None = None, layout: layout = strided,
     device: device | str | None = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """0.42 - 0.5 cos(x) + 0.08 cos(2x) for x over a period."""
+    """Return 0.42 - 0.5 cos(x) + 0.08 cos(2x) for x over a period."""
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)  # fmt: skip
 

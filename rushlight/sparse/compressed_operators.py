@@ -217,7 +217,7 @@ for _name in (
 
 @sparse("pow.Tensor_Scalar")
 def pow_of_coo(self, exponent):
-    """Powers of a COO tensor with positive exponents, which keep 0."""
+    """Return powers of a COO tensor with positive exponents, which keep 0."""
     if exponent <= 0:
         raise RuntimeError(f"pow(): a sparse tensor takes a positive exponent, but got {exponent}: zeros would not stay zeros")
     own = parts(coalesce(self))

@@ -10,7 +10,7 @@ _state = [False]
 
 
 def are_checked(asked: bool | None) -> bool:
-    """Whether to check: the argument, or by default the switch."""
+    """Return whether to check: the argument, or by default the switch."""
     return _state[0] if asked is None else bool(asked)
 
 
@@ -23,7 +23,7 @@ class check_sparse_tensor_invariants:
 
     @staticmethod
     def is_enabled() -> bool:
-        """Whether the checks are on."""
+        """Return whether the checks are on."""
         return _state[0]
 
     @staticmethod

@@ -26,7 +26,7 @@ _dense_repr, _dense_numpy = core.Tensor.__repr__, core.Tensor.numpy
 
 
 def is_coalesced(self: Tensor) -> bool:
-    """Whether each index appears once, in order."""
+    """Return whether each index appears once, in order."""
     require_sparse(self, "is_coalesced")
     return parts(self).coalesced
 
@@ -82,14 +82,14 @@ def dense_dim(self: Tensor) -> int:
 
 
 def _layout_of(self: Tensor) -> layout:
-    """`sparse_coo`, `sparse_csr`, `sparse_csc` or `strided`."""
+    """Return `sparse_coo`, `sparse_csr`, `sparse_csc` or `strided`."""
     if is_compressed(self):
         return compressed_parts(self).layout
     return sparse_coo if is_sparse(self) else strided
 
 
 def _is_sparse_csr(self: Tensor) -> bool:
-    """Whether the layout is sparse_csr."""
+    """Return whether the layout is sparse_csr."""
     return is_compressed(self) and compressed_parts(self).by_rows
 
 

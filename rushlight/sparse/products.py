@@ -56,6 +56,6 @@ def smm(input: Tensor, mat2: Tensor) -> Tensor:
 
 @overridable
 def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)` of COO matrices `input` and `mat1`, as a COO matrix."""
+    """Return `beta * input + alpha * (mat1 @ mat2)` of COO matrices `input` and `mat1`, as a COO matrix."""
     _require_coo(input, "sspaddmm")
     return input * beta + smm(mat1, mat2) * alpha

@@ -24,7 +24,7 @@ def _get_fused_kernels_supported_devices() -> list[str]:
 def _group_tensors_by_device_and_dtype(
     tensorlistlist: Sequence[Sequence[Tensor | None]], with_indices: bool = False
 ) -> dict[tuple[device, dtype], tuple[Lists, list[int]]]:
-    """Parallel lists of tensors, grouped by device and dtype of the first list.
+    """Return parallel lists of tensors, grouped by device and dtype of the first list.
 
     With `with_indices`, each group has its tensors' original indices. ValueError where lists differ in length.
     """

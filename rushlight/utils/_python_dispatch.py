@@ -45,21 +45,21 @@ def _get_current_dispatch_mode_stack() -> list[DispatchMode]:
 
 @contextmanager
 def _disable_current_modes() -> Iterator[list[DispatchMode]]:
-    """A context without modes; yields the modes that are active outside."""
+    """Return a context without modes; yields the modes that are active outside."""
     before = list(state.modes)
     with SuspendModes():
         yield before
 
 
 def is_traceable_wrapper_subclass(t: object) -> bool:
-    """Whether a value is a tensor subclass that wraps others and lists them by `__tensor_flatten__`."""
+    """Return whether a value is a tensor subclass that wraps others and lists them by `__tensor_flatten__`."""
     kind = type(t)
     is_wrapper = isinstance(t, Tensor) and kind is not Tensor
     return is_wrapper and hasattr(kind, "__tensor_flatten__") and hasattr(kind, "__tensor_unflatten__")
 
 
 def is_traceable_wrapper_subclass_type(t: type) -> bool:
-    """Whether a class is a tensor subclass that wraps others and lists them."""
+    """Return whether a class is a tensor subclass that wraps others and lists them."""
     return issubclass(t, Tensor) and t is not Tensor and hasattr(t, "__tensor_flatten__") and hasattr(t, "__tensor_unflatten__")
 
 

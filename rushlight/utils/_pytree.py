@@ -271,17 +271,17 @@ def register_constant(cls: type[Any]) -> None:
 
 
 def is_constant_class(cls: type[Any]) -> bool:
-    """Whether the class was registered by `register_constant`."""
+    """Return whether the class was registered by `register_constant`."""
     return isinstance(cls, type) and cls in REGISTERED and cls not in BUILTIN_TYPES and cls.__eq__ is not object.__eq__
 
 
 def is_namedtuple_instance(tree: object) -> bool:
-    """Whether a value is an instance of a `namedtuple` class."""
+    """Return whether a value is an instance of a `namedtuple` class."""
     return is_namedtuple_class(type(tree))
 
 
 def is_namedtuple_class(cls: object) -> bool:
-    """Whether a class was made by `namedtuple`."""
+    """Return whether a class was made by `namedtuple`."""
     return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields") and hasattr(cls, "_make")
 
 
@@ -290,7 +290,7 @@ _is_namedtuple_instance = is_namedtuple_instance
 
 
 def is_structseq_instance(tree: object) -> bool:
-    """Whether an object is a structseq, such as `time.struct_time`: a C tuple with named fields."""
+    """Return whether an object is a structseq, such as `time.struct_time`: a C tuple with named fields."""
     return isinstance(tree, tuple) and all(isinstance(getattr(type(tree), name, None), int) for name in _COUNTS)
 
 
@@ -302,7 +302,7 @@ def _is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
 
 
 def tree_is_leaf(tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether a tree is a leaf: no container, or a leaf according to `is_leaf`."""
+    """Return whether a tree is a leaf: no container, or a leaf according to `is_leaf`."""
     return _is_leaf(tree, is_leaf)
 
 
@@ -348,7 +348,7 @@ def tree_structure(tree: PyTree, is_leaf: IsLeaf = None) -> TreeSpec:
 
 
 def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Call `func` on each leaf for its side effects; returns the tree itself."""
+    """Call `func` on each leaf for its side effects; return the tree itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
 
@@ -372,27 +372,27 @@ def tree_map_only(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, i
 
 
 def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable, tree: PyTree, is_leaf: IsLeaf = None) -> PyTree:
-    """Call `func` on the leaves of the given types; returns the tree itself."""
+    """Call `func` on the leaves of the given types; return the tree itself."""
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
 def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` holds for each leaf."""
+    """Return whether `pred` holds for each leaf."""
     return all(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` holds for a leaf."""
+    """Return whether `pred` holds for a leaf."""
     return any(map(pred, tree_leaves(tree, is_leaf)))
 
 
 def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` holds for each leaf of the given types."""
+    """Return whether `pred` holds for each leaf of the given types."""
     return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: IsLeaf = None) -> bool:
-    """Whether `pred` holds for a leaf of the given types."""
+    """Return whether `pred` holds for a leaf of the given types."""
     return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
 
 
@@ -419,12 +419,12 @@ def _walk(path: KeyPath, tree: PyTree, is_leaf: IsLeaf) -> Iterable[tuple[KeyPat
 
 
 def tree_flatten_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
-    """Pairs of a path and a leaf, and the spec."""
+    """Return pairs of a path and a leaf, and the spec."""
     return list(_walk((), tree, is_leaf)), tree_structure(tree, is_leaf)
 
 
 def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[KeyPath, Any]]:
-    """Pairs of a path and a leaf."""
+    """Return pairs of a path and a leaf."""
     return list(_walk((), tree, is_leaf))
 
 

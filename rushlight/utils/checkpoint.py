@@ -57,7 +57,7 @@ _settings = _Settings()
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Context manager: whether recomputations of checkpoints made in the block stop early, once everything needed is
+    """Return a context that sets whether recomputations of checkpoints made in it stop early, once everything needed is
     available."""
     before, _settings.early_stop = _settings.early_stop, enable
     try:
@@ -121,7 +121,7 @@ class _ForwardState:
 
     @contextmanager
     def restored(self) -> Iterator[None]:
-        """A block in which they are restored."""
+        """Return a context in which the random numbers and autocast are as they were."""
         with fork_rng(enabled=self.random is not None), RestoredAutocast(self.autocast):
             if self.random is not None:
                 set_rng_state(self.random)
@@ -286,6 +286,6 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 
 def set_device_states(devices: list[int], states: list[Tensor], *, device_type: str | None = None) -> None:
-    """Set what `get_device_states` said. RuntimeError for states of an accelerator, of which there is none."""
+    """Restore the states that `get_device_states` gave. RuntimeError for states of an accelerator, of which there is none."""
     if devices:
         raise RuntimeError(f"there is no accelerator whose random numbers could be set, got devices {devices}")

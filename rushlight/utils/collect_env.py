@@ -58,7 +58,7 @@ def pretty_str(envinfo: SystemEnv) -> str:
 
 
 def get_pretty_env_info() -> str:
-    """`pretty_str` of `get_env_info`."""
+    """Return `pretty_str` of `get_env_info`."""
     return pretty_str(get_env_info())
 
 

@@ -142,7 +142,7 @@ class FlopCounterMode(TorchDispatchMode):
         return {name: dict(counts) for name, counts in self.flop_counts.items()}
 
     def get_table(self, depth: int | None = None) -> str:
-        """Modules with their sums and shares of the whole."""
+        """Return a table of modules, with their sums and shares of the whole."""
         depth, total = self.depth if depth is None else depth, self.get_total_flops()
         rows = [("Module", "FLOP", "% Total")]
         for name in sorted(self.flop_counts, key=lambda name: (name != "Global", name)):

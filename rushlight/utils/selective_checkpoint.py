@@ -55,7 +55,7 @@ _Results = dict[OpOverload, list]
 def create_selective_checkpoint_contexts(
     policy_fn_or_list: Policy | Sequence[OpOverload], allow_cache_entry_mutation: bool = False
 ) -> tuple[AbstractContextManager, AbstractContextManager]:
-    """Contexts of the two runs of one checkpointed call.
+    """Return contexts of the two runs of one checkpointed call.
 
     The policy is called with a SelectiveCheckpointContext, the operator and its arguments; or it is a list of operators whose
     results are kept. Views and writes happen in both runs. In the second run, RuntimeError if a kept tensor was written to
@@ -78,7 +78,7 @@ def _make_policy(given: Policy | Sequence[OpOverload]) -> Policy:
 
 
 def _runs_in_both(op: OpOverload) -> bool:
-    """Whether an operator is a view or a write, which both runs execute."""
+    """Return whether an operator is a view or a write, which both runs execute."""
     return op.is_view or op.is_mutable
 
 

@@ -99,7 +99,7 @@ class WeakIdKeyDictionary(MutableMapping):
     __hash__ = None  # type: ignore[assignment]
 
     def copy(self) -> WeakIdKeyDictionary:
-        """Another dictionary of the same entries."""
+        """Return another dictionary of the same entries."""
         return type(self)(self, ref_type=self.ref_type)
 
     __copy__ = copy

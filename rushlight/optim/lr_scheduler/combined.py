@@ -80,7 +80,7 @@ class SequentialLR(_CombinedLR):
 
     @counts_steps
     def step(self) -> None:
-        """Go to the next epoch."""
+        """Advance to the next epoch."""
         self.last_epoch += 1
         position = bisect_right(self._milestones, self.last_epoch)
         schedule = self._schedulers[position]
@@ -115,7 +115,7 @@ class ChainedScheduler(_CombinedLR):
 
     @counts_steps
     def step(self) -> None:
-        """Go to the next epoch."""
+        """Advance to the next epoch."""
         for schedule in self._schedulers:
             schedule.step()
         self._last_lr = current_rates(self.optimizer)

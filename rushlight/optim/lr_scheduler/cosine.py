@@ -68,7 +68,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     @counts_steps
     def step(self, epoch: float | None = None) -> None:
-        """Go to the next epoch, or to `epoch`, which may be a fraction. ValueError when that is negative."""
+        """Advance to the next epoch, or to `epoch`, which may be a fraction. ValueError when that is negative."""
         if epoch is None and self.last_epoch >= 0:
             epoch = self.last_epoch + 1
             self.T_cur += 1

@@ -80,11 +80,11 @@ class _FactorLR(LRScheduler):
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
 
     def _step_factor(self, epoch: int) -> float | None:
-        """The factor of the previous rate (at the start, the initial one); None for no change."""
+        """Return the factor of the previous rate (at the start, the initial one); None for no change."""
         raise NotImplementedError
 
     def _factor(self, epoch: int) -> float:
-        """The factor of the initial rate."""
+        """Return the factor of the initial rate."""
         raise NotImplementedError
 
 

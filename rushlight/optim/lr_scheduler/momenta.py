@@ -8,7 +8,7 @@ from rushlight.optim.optimizer import Optimizer
 
 
 def has_betas(optimizer: Optimizer) -> bool:
-    """Whether the momentum is the first beta. ValueError for an optimizer without momentum."""
+    """Return whether the momentum is the first beta. ValueError for an optimizer without momentum."""
     if "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
         raise ValueError(
             "optimizer must support momentum or beta1 with `cycle_momentum` option enabled; give cycle_momentum=False"

@@ -52,7 +52,7 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> list[float | Tensor]:
-        """The rates for epoch `last_epoch`, one per group. Only `step()` calls this; use `get_last_lr()` instead."""
+        """Return the rates for epoch `last_epoch`, one per group. Only `step()` calls this; use `get_last_lr()` instead."""
         raise NotImplementedError(f"{type(self).__name__} does not define get_lr()")
 
     def get_last_lr(self) -> list[float | Tensor]:
@@ -61,7 +61,7 @@ class LRScheduler:
 
     @counts_steps
     def step(self, epoch: int | None = None) -> None:
-        """Go to the next epoch; call it after the optimizer's steps of an epoch. Passing `epoch` to jump is deprecated."""
+        """Advance to the next epoch; call it after the optimizer's steps of an epoch. Passing `epoch` to jump is deprecated."""
         if self._step_count == 1 and not self.optimizer._opt_called:
             warnings.warn(
                 "Detected call of `lr_scheduler.step()` before `optimizer.step()`; the first value of the schedule is "
@@ -79,7 +79,7 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        """Go to `epoch`, or to the next one, and set its rates."""
+        """Advance to `epoch`, or to the next one, and set its rates."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._get_lr_called_within_step = True
         try:
@@ -112,7 +112,7 @@ class LRScheduler:
 
 
 def check_optimizer(optimizer: Any) -> Optimizer:
-    """`optimizer`; TypeError for anything else."""
+    """Return `optimizer`; TypeError for anything else."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
     return optimizer
@@ -136,7 +136,7 @@ def _copy_rate(rate: float | Tensor) -> float | Tensor:
 
 
 def per_group(name: str, optimizer: Optimizer, value: float | list | tuple) -> list:
-    """One value per group of an option that may be a single value for all; ValueError for a wrong number of values."""
+    """Return one value per group of an option that may be a single value for all; ValueError for a wrong number of values."""
     groups = len(optimizer.param_groups)
     if not isinstance(value, list | tuple):
         return [value] * groups

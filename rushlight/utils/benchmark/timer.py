@@ -56,23 +56,23 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """One repetition of `number` calls, after a warm-up of a hundredth of them."""
+        """Measure one repetition of `number` calls, after a warm-up of a hundredth of them."""
         with set_torch_threads(self._task_spec.num_threads):
             self._time(max(number // 100, 2))
             return self._measurement(number, [self._time(number)])
 
     def repeat(self, repeat: int = -1, number: int = -1) -> None:
-        """Not implemented, as in torch: use `blocked_autorange` and `adaptive_autorange`, which choose the numbers."""
+        """Raise NotImplementedError, as torch does: use `blocked_autorange` or `adaptive_autorange` instead."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def autorange(self, callback: Callable[[int, float], None] | None = None) -> None:
-        """Not implemented, as in torch: see `repeat`."""
+        """Raise NotImplementedError, as torch does: see `repeat`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
     def blocked_autorange(
         self, callback: Callable[[int, float], None] | None = None, min_run_time: float = 0.2
     ) -> Measurement:  # fmt: skip
-        """Repetitions for `min_run_time` seconds in total, each long enough to make clock readings negligible."""
+        """Measure repetitions for `min_run_time` seconds in total, each long enough to make clock readings negligible."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(min_run_time)
             times: list[float] = []
@@ -86,7 +86,7 @@ class Timer:
         self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = _MAX_AUTORANGE_SECONDS,
         callback: Callable[[int, float], None] | None = None,
     ) -> Measurement:  # fmt: skip
-        """Repetitions until the interquartile range is below `threshold` of the median, for at most `max_run_time` seconds."""
+        """Measure repetitions until the interquartile range is below `threshold` * median, or for `max_run_time` seconds."""
         with set_torch_threads(self._task_spec.num_threads):
             number = self._block_size(min_run_time)
             times: list[float] = []
@@ -110,5 +110,5 @@ class Timer:
         return number
 
     def collect_callgrind(self, number: int = 100, **settings: Any) -> None:
-        """Not implemented: it needs Valgrind and libtorch's bindings to it."""
+        """Raise NotImplementedError: it needs Valgrind and libtorch's bindings to it."""
         raise NotImplementedError("Timer.collect_callgrind: instructions are not counted here; use blocked_autorange")

@@ -46,7 +46,7 @@ class CacheUnusable(OSError):
 
 
 def default_folder() -> Path:
-    """`$RUSHLIGHT_CACHE_DIR`, or `rushlight` in the user's cache folder. CacheUnusable for a user without a home."""
+    """Return `$RUSHLIGHT_CACHE_DIR`, or `rushlight` in the user's cache folder. CacheUnusable for a user without a home."""
     chosen = os.environ.get("RUSHLIGHT_CACHE_DIR")
     if chosen:
         return Path(chosen).absolute()
@@ -59,7 +59,7 @@ def default_folder() -> Path:
 
 
 def size_limit() -> int:
-    """`$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: the maximal bytes of entries. Warns about an invalid value."""
+    """Return `$RUSHLIGHT_CACHE_LIMIT`, or DEFAULT_LIMIT: the maximal bytes of entries. Warns about an invalid value."""
     given = os.environ.get("RUSHLIGHT_CACHE_LIMIT", "").strip()
     found = re.fullmatch(r"(\d+)\s*([KMGT]?)(i?B)?", given, re.IGNORECASE)
     if found:
@@ -143,7 +143,7 @@ def find(keys: tuple[str, ...], load: Callable[[Path], T]) -> tuple[T, Path, boo
 
 
 def _try_obtain(folder: Path, keys: tuple[str, ...], text: str, make: Callable, load: Callable) -> tuple:
-    """`_obtain`, but for a folder in which building has failed, raise the first error again unless the library is there."""
+    """Act as `_obtain`, but where building failed before, raise the first error again unless the library is there."""
     reason = _refused.get(folder)
     if reason is None:
         try:
@@ -200,7 +200,7 @@ def warn_once(message: str) -> None:
 
 
 def is_intact(library: Path) -> bool:
-    """Whether a built library exists, is undamaged, and was built under its name."""
+    """Return whether a built library exists, is undamaged, and was built under its name."""
     content = read(library)
     return content is not None
 
@@ -299,7 +299,7 @@ def _trim_when_full(folder: Path, limit: int, added: Path) -> None:
 
 
 def trim(folder: Path, limit: int) -> int:
-    """Delete leftovers of killed builds, and least recently used entries down to `limit` bytes. Returns the bytes that may be
+    """Delete leftovers of killed builds, and least recently used entries down to `limit` bytes. Return the bytes that may be
     added then.
 
     A process that has loaded a deleted library keeps it in memory; one about to load it builds it again.

@@ -113,18 +113,18 @@ def _program_identity(word: str) -> str:
 
 
 def is_clang(command: Command) -> bool:
-    """Whether a compiler is Clang, by its name; Zig's is."""
+    """Return whether a compiler is Clang, by its name; Zig's is."""
     return is_zig(command) or any("clang" in os.path.realpath(_find(word) or "") for word in command)
 
 
 def is_zig(command: Command) -> bool:
-    """Whether a compiler is Zig's."""
+    """Return whether a compiler is Zig's."""
     return len(command) > 1 and command[-1] == "c++"
 
 
 @functools.cache
 def has_openmp(command: Command) -> bool:
-    """Whether a compiler has OpenMP: GCC does, Zig's does not, and for Clang it is a separate package."""
+    """Return whether a compiler has OpenMP: GCC does, Zig's does not, and for Clang it is a separate package."""
     if not is_clang(command) or is_zig(command):
         return not is_zig(command)
     asked = [*command, "-fopenmp", "-E", "-x", "c++", "-"]
@@ -136,12 +136,12 @@ def has_openmp(command: Command) -> bool:
 
 
 def fast_linker(command: Command) -> tuple[str, ...]:
-    """GCC's flag for the linker gold, if installed, which takes half the time of the default one."""
+    """Return GCC's flag for the linker gold, if installed, which takes half the time of the default one."""
     return ("-fuse-ld=gold",) if not is_clang(command) and _find("ld.gold") else ()
 
 
 def time_limit() -> float:
-    """`$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: the compiler's time limit in seconds. Warns about an invalid
+    """Return `$RUSHLIGHT_COMPILER_TIMEOUT`, or DEFAULT_TIME_LIMIT: the compiler's time limit in seconds. Warns about an invalid
     value."""
     given = os.environ.get("RUSHLIGHT_COMPILER_TIMEOUT", "").strip()
     try:

@@ -70,7 +70,7 @@ def raw_histogram(tag: str, **content: Any) -> Any:
 
 
 def _tensorflow_edges() -> list[float]:
-    """Edges that grow by a tenth from 1e-12 to 1e20, on both sides of 0."""
+    """Return edges that grow by a tenth from 1e-12 to 1e20, on both sides of 0."""
     edges, edge = [], 1e-12
     while edge < 1e20:
         edges.append(edge)
@@ -79,7 +79,7 @@ def _tensorflow_edges() -> list[float]:
 
 
 def image(tag: str, pictures: Any, dataformats: str) -> Any:
-    """Pictures; a batch becomes a grid. Floats range from 0 to 1, bytes from 0 to 255."""
+    """Return pictures; a batch becomes a grid. Floats range from 0 to 1, bytes from 0 to 255."""
     array = _as_rows(as_array(pictures), dataformats)
     if array.dtype != np.uint8:
         array = (array * 255.0).clip(0, 255).astype(np.uint8)
@@ -105,7 +105,7 @@ def _as_rows(array: np.ndarray, dataformats: str) -> np.ndarray:
 
 
 def _grid(pictures: np.ndarray) -> np.ndarray:
-    """Pictures (N, H, W, C) beside each other, at most eight in a row."""
+    """Return pictures (N, H, W, C) beside each other, at most eight in a row."""
     count, height, width, channels = pictures.shape
     columns = min(count, 8)
     rows = math.ceil(count / columns)

@@ -34,11 +34,11 @@ class FileWriter:
         self.event_writer.add_event(Event(summary=summary, step=step, wall_time=time.time() if walltime is None else walltime))
 
     def flush(self) -> None:
-        """Put all on the disk."""
+        """Write everything to the disk."""
         self.event_writer.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Close the file."""
         self.event_writer.close()
 
 
@@ -93,14 +93,14 @@ class SummaryWriter:
         self, tag: str, scalar_value: Any, global_step: int | None = None, walltime: float | None = None,
         new_style: bool = False, double_precision: bool = False,
     ) -> None:  # fmt: skip
-        """A number: a float, or a tensor of one element. AssertionError for more."""
+        """Add a number: a float, or a tensor of one element. AssertionError for more."""
         made = summaries.scalar(tag, scalar_value, new_style, double_precision)
         self._get_file_writer().add_summary(made, global_step, walltime)
 
     def add_scalars(
         self, main_tag: str, tag_scalar_dict: dict[str, Any], global_step: int | None = None, walltime: float | None = None
     ) -> None:
-        """Several numbers in one chart; each has its own folder."""
+        """Add several numbers in one chart; each has its own folder."""
         when = time.time() if walltime is None else walltime
         base = self._get_file_writer().get_logdir()
         for tag, value in tag_scalar_dict.items():
@@ -118,7 +118,7 @@ class SummaryWriter:
         self, tag: str, min: float, max: float, num: int, sum: float, sum_squares: float, bucket_limits: Any,
         bucket_counts: Any, global_step: int | None = None, walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """A precomputed histogram. ValueError where limits and counts differ in number."""
+        """Add a precomputed histogram. ValueError where limits and counts differ in number."""
         if len(bucket_limits) != len(bucket_counts):
             raise ValueError("len(bucket_limits) != len(bucket_counts)")
         made = summaries.raw_histogram(
@@ -129,20 +129,20 @@ class SummaryWriter:
     def add_image(
         self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW"
     ) -> None:
-        """A picture, by Pillow. ValueError where `dataformats` does not fit its shape."""
+        """Add a picture, by Pillow. ValueError where `dataformats` does not fit its shape."""
         self._get_file_writer().add_summary(summaries.image(tag, img_tensor, dataformats), global_step, walltime)
 
     def add_images(
         self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None,
         dataformats: str = "NCHW",
     ) -> None:  # fmt: skip
-        """A batch of pictures, as a grid."""
+        """Add a batch of pictures, as a grid."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
     ) -> None:
-        """A figure of matplotlib, or several, as pictures. They are closed afterwards if `close`."""
+        """Add a figure of matplotlib, or several, as pictures. They are closed afterwards if `close`."""
         from matplotlib import pyplot
         from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -159,20 +159,20 @@ class SummaryWriter:
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100, walltime: float | None = None
     ) -> None:
-        """A sound, numbers from -1 to 1."""
+        """Add a sound, numbers from -1 to 1."""
         self._get_file_writer().add_summary(summaries.audio(tag, snd_tensor, sample_rate), global_step, walltime)
 
     def add_text(
         self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None
     ) -> None:  # fmt: skip
-        """A text, which may be Markdown."""
+        """Add a text, which may be Markdown."""
         self._get_file_writer().add_summary(summaries.text(tag, text_string), global_step, walltime)
 
     def add_hparams(
         self, hparam_dict: dict[str, Any], metric_dict: dict[str, Any], hparam_domain_discrete: dict | None = None,
         run_name: str | None = None, global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """The hyperparameters and metrics of a training, as texts and numbers of a separate run, `run_name`.
+        """Add the hyperparameters and metrics of a training, as texts and numbers of a separate run, `run_name`.
 
         TypeError for anything but dicts, and with `hparam_domain_discrete`, which TensorBoard's table of parameters needs.
         """
@@ -187,12 +187,12 @@ class SummaryWriter:
                 writer.add_scalar(name, value, global_step)
 
     def flush(self) -> None:
-        """Put all on the disk."""
+        """Write everything to the disk."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
 
     def close(self) -> None:
-        """End the files."""
+        """Close the files."""
         for writer in (self.all_writers or {}).values():
             writer.flush()
             writer.close()
