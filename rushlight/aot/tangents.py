@@ -3,7 +3,8 @@
 In: a partition. Out: for each gradient, the tangents that it depends on; for each tangent, the saved values that its gradients
 are computed from, and the tangents that it meets in an operation which reads a saved value. In eager such tangents share a
 node, whose saved values the first backward frees. Also the backward graph of some tangents alone, which reads nothing that
-belongs to the others. Stage: aot, after the partition.
+belongs to the others. A tangent is the gradient of one of the program's outputs, an input of the backward graph. Stage: aot,
+after the partition.
 """
 
 from __future__ import annotations
@@ -101,16 +102,18 @@ def _zeros(graph: Graph, like: Tensor) -> Node:
     is_known = not any(type(number) is SymInt for number in (*sizes, *strides))
     order = sorted(range(len(sizes)), key=lambda dim: strides[dim], reverse=True) if is_known else list(range(len(sizes)))
     options = {"dtype": like.dtype, "device": like.device}
-    rows = _call(graph, aten("full"), ([sizes[dim] for dim in order], 0), options, ())
+    rows = _add_call(graph, aten("full"), ([sizes[dim] for dim in order], 0), options, ())
     if order == list(range(len(sizes))):
         return rows
-    return _call(graph, aten("permute"), (rows, [order.index(dim) for dim in range(len(sizes))]), {}, (rows.meta["val"],))
+    return _add_call(graph, aten("permute"), (rows, [order.index(dim) for dim in range(len(sizes))]), {}, (rows.meta["val"],))
 
 
-def _call(graph: Graph, op: OpOverload, args: tuple, kwargs: dict, tensors: tuple[Tensor, ...]) -> Node:
+def _add_call(graph: Graph, op: OpOverload, args: tuple, kwargs: dict, values_of_nodes: tuple[Tensor, ...]) -> Node:
+    """Add a call to the graph, with its result's fake tensor. `values_of_nodes` are those of the first arguments, which are
+    nodes."""
     node = graph.call_function(op, args, kwargs)
     with FakeTensorMode():
-        node.meta["val"] = op(*tensors, *args[len(tensors) :], **kwargs)
+        node.meta["val"] = op(*values_of_nodes, *args[len(values_of_nodes) :], **kwargs)
     return node
 
 

@@ -67,7 +67,7 @@ class CompileCallback(FrameCallback):
     def begin(self, code: types.CodeType) -> tuple[Backend, Log]:
         """Return the backend, whose errors become BackendCompilerFailed, and the log of one capture."""
         log = self._log(code)
-        self._first_graph = observed.next_number()
+        self._first_graph = observed.mark()
 
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:

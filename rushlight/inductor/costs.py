@@ -37,7 +37,7 @@ class Core:
     transformed: float  # bytes of weights transformed for Winograd's algorithm
     second_level: int  # floats in the L2 cache
     nearby: int  # bytes of weights that stay in the L3 cache between calls
-    strip: int  # pixels in a vector step of a direct convolution
+    strip: int  # a direct convolution takes as long as if each row's width were rounded up to a multiple of this many pixels
     large_result: int = 1 << 16  # floats of a result from which a column-major left operand is packed
     stays: int = 1 << 24  # bytes of a result that is too large to stay in the caches
 

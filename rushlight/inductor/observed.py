@@ -69,8 +69,8 @@ def enlist(graph: Observed) -> None:
             graph.divert(_observer)
 
 
-def next_number() -> int:
-    """Return a number below those of all graphs made from now on."""
+def mark() -> int:
+    """Take a number that no graph gets, for `made_since`: all graphs made from now on have greater ones."""
     return next(_numbers)
 
 

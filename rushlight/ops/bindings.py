@@ -46,7 +46,7 @@ _NO_METHOD = frozenset({"detach_", "numpy_T", "to", "mT", "mH"})
 
 # Matches a schema whose first argument is a tensor called `self`.
 _TAKES_SELF = re.compile(r"[^(]*\(Tensor(\([^)]*\))? self[,)]").match
-# Prefixes of operators that are public in a subpackage: `linalg_inv` in `rushlight.linalg`.
+# Prefixes of operators that are public only in a subpackage, without the prefix: `linalg_inv` is `rushlight.linalg.inv`.
 _PACKAGES = ("linalg_", "fft_", "special_", "sparse_")
 # In-place operators that are public functions, too; all others are methods only.
 _IN_PLACE_FUNCTIONS = frozenset(

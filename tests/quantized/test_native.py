@@ -26,8 +26,8 @@ def _refused(*args: object) -> None:
 @pytest.fixture
 def only_native(monkeypatch):
     """Layers fail where no kernel takes them."""
-    monkeypatch.setattr(linear, "_products", _refused)
-    monkeypatch.setattr(convolution, "_sums", _refused)
+    monkeypatch.setattr(linear, "_exact_products", _refused)
+    monkeypatch.setattr(convolution, "_exact_sums", _refused)
 
 
 @pytest.mark.parametrize("shape", exact.LINEAR)

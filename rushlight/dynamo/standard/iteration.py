@@ -167,12 +167,14 @@ def _accumulate(tx: Following, iterable: Value, func: Value = NONE, initial: Val
 
 
 def _tuple_iterator(kind: type) -> Callable:
-    def make(tx: Following, iterable: Value, *count: Value, **named: Value) -> Value:
+    """Return the handler of an itertools class that yields tuples, such as `combinations`. It reads all items of the iterable."""
+
+    def follow_call(tx: Following, iterable: Value, *length: Value, **named: Value) -> Value:
         options = {name: value.constant() for name, value in named.items()}
-        groups = kind(iterable.items_of(tx), *[value.constant() for value in count], **options)
+        groups = kind(iterable.items_of(tx), *[value.constant() for value in length], **options)
         return IteratorValue((SequenceValue(list(group), tuple) for group in groups), kind)
 
-    return make
+    return follow_call
 
 
 for _kind in (itertools.permutations, itertools.combinations, itertools.combinations_with_replacement, itertools.pairwise):

@@ -73,7 +73,8 @@ constexpr long gradients_at_once(const conv_shape& s) {
   const long fit = (1L << 18) / gradient_copy_size(s);
   return fit < 1 ? 1 : fit < s.images ? fit : s.images;
 }
-// Bytes shared by all threads: copies of gradients with their borders, and for each of `threads` a table of runs.
+// Bytes of scratch memory: first the copies of gradients with their borders, which all threads share, then for each of `threads`
+// a table with the offset of each run (`filter_runs` in image.h).
 constexpr long input_gradient_scratch_bytes(const conv_shape& s, long threads) {
   const long copies = (gradients_at_once(s) * gradient_copy_size(s) * (long)sizeof(float) + 63) / 64 * 64;
   return copies + threads * ((s.kernel_height * s.kernel_width * (long)sizeof(long) + 63) / 64 * 64);

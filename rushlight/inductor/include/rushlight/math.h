@@ -435,8 +435,9 @@ template <class V> RL_INLINE V erf(V x) {
   }
 }
 
-// Above 0.5, exp(-x^2) times a polynomial in 1 / (1 + x / 2) without a constant term. The square of the first 12 bits of x is
-// exact; the rest of x^2 is small, so one step of the exponential's series accounts for it.
+// Above 0.5, exp(-x^2) times a polynomial in 1 / (1 + x / 2) without a constant term. x^2 is split as high^2 + low: `high` is x
+// with a significand of 12 bits, so its square is exact. exp(-x^2) is exp(-high^2) * exp(-low), and low is so small that its
+// exponential needs no range reduction.
 template <class V> RL_INLINE V erfc(V x) {
   if constexpr (!is_float<V>) return map(library::erfc{}, x);
   else {

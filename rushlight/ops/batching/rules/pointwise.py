@@ -126,7 +126,7 @@ def _clone_rule(self: Tensor, *, memory_format: object = None) -> Tensor:
 
 @rule("_to_copy")
 def _to_copy_rule(self: Tensor, *, memory_format: object = None, **options: object) -> Tensor:
-    value = aten._to_copy_rule.default(value_of(self), memory_format=without_order(memory_format), **options)
+    value = aten._to_copy.default(value_of(self), memory_format=without_order(memory_format), **options)
     return make_batched(value, levels_of(self))
 
 
