@@ -167,7 +167,7 @@ def _accumulate(tx: Following, iterable: Value, func: Value = NONE, initial: Val
 
 
 def _tuple_iterator(kind: type) -> Callable:
-    """Return the handler of an itertools class that yields tuples, such as `combinations`. It reads all items of the iterable."""
+    """Return the handler of an itertools class that yields tuples, such as `combinations`: it reads all items at once."""
 
     def follow_call(tx: Following, iterable: Value, *length: Value, **named: Value) -> Value:
         options = {name: value.constant() for name, value in named.items()}
