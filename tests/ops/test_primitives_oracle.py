@@ -74,4 +74,7 @@ def test_primitive_agrees_with_torch(sample: Sample):
         if want.numel():
             assert got.stride() == want.stride()
         tolerance = 1e-6 if got.dtype is float32 else 1e-9
-        np.testing.assert_allclose(array_of(got), array_of(want), rtol=tolerance, atol=tolerance)
+        expected = array_of(want)
+        # A small sum of large products carries their rounding errors.
+        largest = np.abs(expected[np.isfinite(expected)]).max(initial=1.0) if expected.dtype.kind in "fc" else 1.0
+        np.testing.assert_allclose(array_of(got), expected, rtol=tolerance, atol=tolerance * min(largest, 100.0))
