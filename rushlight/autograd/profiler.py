@@ -70,7 +70,7 @@ class profile:  # noqa: N801  (torch's name)
 
     def __enter__(self) -> profile:
         if self.enabled:
-            self._active = _recording.Recording(_recording.Wish(*self._wish))
+            self._active = _recording.Recording(_recording.RecordedFacts(*self._wish))
             self._origin = time.perf_counter_ns()
             self._active.start()
         return self

@@ -206,7 +206,7 @@ class profile:  # noqa: N801  (torch's name)
             if self._active is not None:
                 self._stop_recording(True)
         elif self._active is None:
-            wish = _recording.Wish(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops)
+            wish = _recording.RecordedFacts(self.record_shapes, self.profile_memory, self.with_stack, self.with_flops)
             self._active = _recording.Recording(wish)
             self._active.start()
             self._graphs.start()
