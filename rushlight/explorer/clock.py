@@ -41,7 +41,7 @@ class GraphClock(Recorder):
         super().__init__()
         self.runs: list[Run] = []
         self.left_out = 0
-        self.parts: dict[int, list[tuple[LoweredGraph, Program]]] = {}  # of the graphs that ran, by their numbers
+        self.parts: dict[int, list[tuple[LoweredGraph, Program]]] = {}  # keys: the numbers of the graphs that ran
         self._local = threading.local()
 
     def entry_for(self, graph: Observed) -> int:

@@ -124,7 +124,8 @@ def _logarithm(number: complex | float | int, like: Tensor) -> complex | float:
 
 def _differentiate_power_exponent(grad, self, exponent, result):
     if isinstance(self, Tensor):
-        base = self.to(result.dtype) if result.dtype.is_complex else self  # which may be negative
+        # A negative real base has a complex logarithm.
+        base = self.to(result.dtype) if result.dtype.is_complex else self
         # 0 ** x is 0 for every x > 0, but the formula would give 0 * -infinity.
         return grad * conjugate(aten.where.self((self == 0) & (real_part(exponent) >= 0), 0, result * base.log()))
     if self == 0:

@@ -79,7 +79,7 @@ void conv2d_weight_winograd(const float* x, const image_strides& at, const float
 struct weight_factors {
   const float* x;
   image_strides x_at;
-  long height, width, pad_height, pad_width;  // of the image; the padding is 0 if x is a copy with its border
+  long height, width, pad_height, pad_width;  // the image's sizes; the padding is 0 if x is a copy with its border
   const float* grad;
   image_strides grad_at;
   weight_columns columns;

@@ -29,7 +29,7 @@ struct depthwise_line {
 // For row y of the results, tap row k reads source row (y * stride + offset + k * spread) / divisor, if that is an integer. The
 // ring holds `columns` columns of the source, after `margin` zeros.
 struct depthwise_geometry {
-  long rows, columns, height, width;  // of the results, and of the source
+  long rows, columns, height, width;  // sizes of the results (rows, columns) and of the source
   long stride, offset, spread, divisor, reach;  // a row of the results reads `reach` rows of the source at most
   long margin, across, lines;
 

@@ -121,7 +121,7 @@ template <class F> inline void in_team(int threads, const F& body) {
 struct helpers {
   int (*ready)(helpers* self, int threads);
   void (*run)(helpers* self, int threads, void (*body)(void* context, int index), void* context);
-  inline static thread_local helpers* current = nullptr;  // that of the handle whose code runs
+  inline static thread_local helpers* current = nullptr;  // the helpers of the handle whose code runs
 };
 
 template <class F> inline void in_team(int threads, const F& body) {
