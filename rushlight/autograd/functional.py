@@ -254,10 +254,11 @@ def _fill_missing_gradients(found: tuple, like: tuple, strict: bool, create_grap
         _check_reached(found, name)
         for number, value in enumerate(found):
             if create_graph and not value.requires_grad:
-                first, second = f"is independent of input {number}", f"with respect to input {number} is independent of the input"
+                first = f"is independent of input {number}"
+                second = f"with respect to input {number} is independent of the input"
                 raise RuntimeError(
-                    f"The jacobian of the user-provided function {second if name in _SECOND else first}. This is not allowed in strict mode of {name} when "
-                    "create_graph=True."
+                    f"The jacobian of the user-provided function {second if name in _SECOND else first}. "
+                    f"This is not allowed in strict mode of {name} when create_graph=True."
                 )
     return tuple(aten.zeros_like(to) if value is None else value for value, to in zip(found, like, strict=True))
 
