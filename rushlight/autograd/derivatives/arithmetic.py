@@ -10,15 +10,6 @@ aten = namespaces.namespace("aten")
 non_differentiable("signbit", "gcd", "lcm", "bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor")
 
 
-def refuse_derivative(name: str, argument: str):
-    """Return a formula that raises RuntimeError: no derivative is known for this input."""
-
-    def raise_error():
-        raise RuntimeError(f"the derivative for '{argument}' is not implemented (in {name})")
-
-    return raise_error
-
-
 def _differentiate_copysign(grad, self, result):
     return aten.where.self(self == 0, 0, grad * (result / self))
 

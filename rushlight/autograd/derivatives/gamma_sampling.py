@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative
-from rushlight.autograd.derivatives.arithmetic import refuse_derivative
+from rushlight.autograd.derivatives.refused import refuse_derivative
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")

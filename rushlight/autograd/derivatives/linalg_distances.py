@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative
 from rushlight.autograd.derivatives.linalg_common import adjoint, aten
-from rushlight.autograd.derivatives.products import refuse_double_backward
+from rushlight.autograd.derivatives.refused import refuse_double_backward
 
 derivative(
     "_cdist_forward",

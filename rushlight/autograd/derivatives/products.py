@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.autograd.derivative_table import derivative
 from rushlight.autograd.derivatives.complex import conjugate
 from rushlight.autograd.derivatives.pointwise import times
+from rushlight.autograd.derivatives.refused import refuse_double_backward
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 
@@ -95,15 +96,6 @@ derivative(
     _differentiate_attention,
     non_differentiable_outputs=(1,),
 )
-
-
-def refuse_double_backward(name: str):
-    """Return a formula that raises RuntimeError: this gradient cannot be differentiated again."""
-
-    def raise_error():
-        raise RuntimeError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")
-
-    return raise_error
 
 
 derivative(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.autograd.backward import grad
 from rushlight.autograd.derivative_table import derivative
+from rushlight.autograd.derivatives.refused import refuse
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.composite.network.recurrent import by_steps
@@ -42,12 +43,9 @@ def _differentiable_gradients(grads: tuple, inputs: tuple[Tensor, ...], reverse:
     return tuple(next(found) if leaf.requires_grad else None for leaf in leaves)
 
 
-def _refuse_double_backward():
-    raise RuntimeError(
-        "the derivative of 'mkldnn_rnn_layer_backward' is not implemented; differentiate mkldnn_rnn_layer twice instead"
-    )
-
-
+_refuse_double_backward = refuse(
+    "the derivative of 'mkldnn_rnn_layer_backward' is not implemented; differentiate mkldnn_rnn_layer twice instead"
+)
 derivative("mkldnn_rnn_layer", _INPUTS, _differentiate_layer, non_differentiable_outputs=(3,))
 derivative("mkldnn_rnn_layer_backward", **dict.fromkeys(("input", "weight1", "weight2", "hx_", "cx_tmp", "grad_output",
                                                           "grad_hy", "grad_cy"), _refuse_double_backward))  # fmt: skip

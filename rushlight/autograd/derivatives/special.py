@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
-from rushlight.autograd.derivatives.arithmetic import refuse_derivative
+from rushlight.autograd.derivatives.refused import refuse_derivative
 from rushlight.core.dtype import finfo
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces

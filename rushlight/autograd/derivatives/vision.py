@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.autograd.derivatives.refused import refuse
 from rushlight.ops.packet import namespaces
 
 vision = namespaces.namespace("torchvision")
@@ -40,9 +41,6 @@ derivative("torchvision::ps_roi_align", input=_differentiate_ps_align, non_diffe
 derivative("torchvision::ps_roi_pool", input=_differentiate_ps_pool, non_differentiable_outputs=(1,))
 
 
-def _refuse_double_backward():
-    raise RuntimeError("pooling of regions can be differentiated once: double backwards is not supported")
-
-
+_refuse_double_backward = refuse("pooling of regions can be differentiated once: double backwards is not supported")
 for _name in ("roi_align", "roi_pool", "ps_roi_align", "ps_roi_pool"):
     derivative(f"torchvision::_{_name}_backward", grad=_refuse_double_backward)

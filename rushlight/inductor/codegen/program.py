@@ -76,12 +76,16 @@ class Program:
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
     calls: list[tuple[Group, str, Kernel]] = field(default_factory=list)
-    timed_source: Callable[[], str] = str  # the text of a variant that measures itself, see `times_declaration`
+    write_timed: Callable[[str], str] = str  # the text of a variant that measures itself, by the counters that are declared so
 
     @property
     def times(self) -> int:
         """The number of counters of the variant that measures itself: nanoseconds of each call, then the number of runs."""
         return len(self.calls) + 1
+
+    def timed_source(self) -> str:
+        """The text of a variant that measures its kernels."""
+        return self.write_timed(times_declaration(self.times))
 
     @property
     def panels(self) -> tuple[str, ...]:
@@ -156,7 +160,7 @@ class ProgramWriter:
         ]  # fmt: skip
         program.source = self._source_text(program)
         program.calls = [call for call in self.calls if not call[0].constant]
-        program.timed_source = partial(self._source_text, program, timed=True)
+        program.write_timed = partial(self._source_text, program)
         return program
 
     def _find_only_packed(self) -> dict[str, tuple[str, Kernel]]:
@@ -250,9 +254,10 @@ class ProgramWriter:
 
     # Text
 
-    def _source_text(self, program: Program, timed: bool = False) -> str:
+    def _source_text(self, program: Program, times: str = "") -> str:
+        """Return the translation unit. `times` declares the counters `rushlight_times` of a variant that measures itself."""
         random = ("philox",) if any(kernel.streams for _, _, kernel in self.calls) else ()
-        clock = ("clock",) if timed else ()
+        clock = ("clock",) if times else ()
         kinds = {group.template.kind for group, _, _ in self.calls if group.template is not None}
         needed = {TEMPLATE_HEADERS.get(kind, "") for kind in kinds} | {kernel.header for _, _, kernel in self.calls}
         special = sorted(needed - {""})
@@ -262,7 +267,7 @@ class ProgramWriter:
             comment = "".join(f"// {line}\n" for line in self._source_comments(name))
             functions.append(comment + text.replace("@", name, 1))
         parts = [includes, *functions, self._fold_function(program), self._pack_function(program)]
-        parts.append(self._entry_function(program, timed))
+        parts.append(self._entry_function(program, times))
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def _source_comments(self, name: str) -> list[str]:
@@ -297,7 +302,7 @@ class ProgramWriter:
         body = "\n".join(f"  {line}" for line in [*self._run_in_all_threads(declared + calls), "return 0;"])
         return f'extern "C" RL_UNOPTIMIZED int rushlight_{name}(void** buffers{self.parameter}) {{\n{body}\n}}'
 
-    def _entry_function(self, program: Program, timed: bool) -> str:
+    def _entry_function(self, program: Program, times: str) -> str:
         lines = ["int status_value = 0;", "int* status = &status_value;"]
         names: dict[str, str] = {}
         pointers: list[str] = []
@@ -319,16 +324,16 @@ class ProgramWriter:
         lines += self._read_symbols(f"(buffers + {len(program.slots) + 1})")
         arena_size = self._declare_arena_buffers(program.arena, arena, names, lines, pointers)
         names |= {name: names[target] for name, target in self.in_place.items()}
-        runs, times = self._kernel_calls(names), ""
-        if timed:
-            times = f"{times_declaration(program.times)}\n\n"
+        runs = self._kernel_calls(names)
+        if times:
             lines.append(f"rl::kernel_clock clock(rushlight_times, {len(runs)});")
             runs = [["clock.start();"], *([*run, f"clock.stop({number});"] for number, run in enumerate(runs))]
         calls = [line for run in runs for line in run]
         calls = self._in_parallel(pointers, [*calls, *self._write_backs(names)])
         body = "\n".join(f"  {line}" for line in [*lines, *calls, "(void)status;", "return status_value;"])
         quickly = "RL_UNOPTIMIZED " if len(calls) > MAX_OPTIMIZED_LINES else ""
-        return f'{times}{arena_size}\n\nextern "C" {quickly}int rushlight_entry(void** buffers{self.parameter}) {{\n{body}\n}}'
+        entry = f'extern "C" {quickly}int rushlight_entry(void** buffers{self.parameter}) {{\n{body}\n}}'
+        return "\n\n".join(part for part in (times, arena_size, entry) if part)
 
     def _declare_arena_buffers(
         self, plan: ArenaPlan | SlotPlan, arena: str, names: dict[str, str], lines: list[str], pointers: list[str]

@@ -91,12 +91,15 @@ class StructuredWriter(ListWriter, MemoryWriter):
     def _includes(self) -> str:
         found: dict[str, None] = {"#include <rushlight/vec.h>": None, "#include <rushlight/parallel.h>": None}
         for region in self.program.regions:
-            lines = self._source_of(region).splitlines()
+            lines = self._source_of(region, 0).splitlines()
             found.update(dict.fromkeys(line for line in lines if line.startswith("#include")))
         return "\n".join([*found, "#include <rushlight/program.h>"])
 
-    def _source_of(self, region: Region) -> str:
-        return region.program.timed_source() if self.is_timed else region.program.source
+    def _source_of(self, region: Region, first: int) -> str:
+        """Return a region's text, which measures itself by the counters from number `first` on where the unit is timed."""
+        if not self.is_timed:
+            return region.program.source
+        return region.program.write_timed(f"static int64_t* const rushlight_times = ::rushlight_times + {first};")
 
     def _times(self) -> Iterator[str]:
         if self.is_timed:
@@ -104,12 +107,9 @@ class StructuredWriter(ListWriter, MemoryWriter):
 
     def _region(self, number: int, region: Region) -> str:
         """Return a region's functions in a namespace."""
-        lines = [line for line in self._source_of(region).splitlines() if not line.startswith("#include")]
+        first = sum(each.program.times for each in self.program.regions[:number])
+        lines = [line for line in self._source_of(region, first).splitlines() if not line.startswith("#include")]
         text = "\n".join(lines).strip("\n")
-        if self.is_timed:
-            before = sum(each.program.times for each in self.program.regions[:number])
-            own = f"static int64_t* const rushlight_times = ::rushlight_times + {before};"
-            text = text.replace(times_declaration(region.program.times), own)
         text = text.replace('extern "C" ', "static ").replace("static void kernel_", "static inline void kernel_")
         for name in ("entry", "fold", "pack", "arena_bytes"):
             text = text.replace(f"rushlight_{name}(", f"{name}(")
