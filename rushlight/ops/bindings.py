@@ -18,7 +18,7 @@ from rushlight.core.thread_state import state
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
 from rushlight.ops.construct import NO_PINNED_MEMORY, PYTHON_TYPES, requiring_gradient
 from rushlight.ops.numbers import as_wrapped_operand
-from rushlight.ops.out import check_target, write_out
+from rushlight.ops.out import check_target, dtype_by_target, write_out
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 from rushlight.ops.return_types import has_named_results, return_type_of
 from rushlight.ops.signatures import OperatorSignature, documentation
@@ -231,6 +231,8 @@ def _call_with_out(packet: OpOverloadPacket, out: Tensor | tuple, args: tuple, k
             )
         if kwargs.get("layout") not in (None, out.layout):
             raise RuntimeError(f"layout {kwargs['layout']} does not match layout of out parameter ({out.layout})")
+        kwargs["dtype"] = kind
+    elif kwargs.get("dtype") is None and (kind := dtype_by_target(packet.__name__, out)) is not None:
         kwargs["dtype"] = kind
     check_target(packet.__name__, out)
     return write_out(packet.__name__, out, packet(*args, **kwargs), (*args, *kwargs.values()))

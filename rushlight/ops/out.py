@@ -9,17 +9,32 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 
-from rushlight.core.dtype import can_cast, int64
+from rushlight.core.dtype import can_cast, dtype, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.meta.checks import check_writable, shared_memory
 
 # Operators that require `out` to have exactly the result's dtype; all others cast.
 _SAME_DTYPE = frozenset(
-    {"gather", "mm", "bmm", "addmm", "baddbmm", "scatter", "scatter_add", "scatter_reduce", "index_add", "index_copy", "topk",
-     "sort", "linear", "multinomial", "nonzero", "take", "msort", "aminmax", "kthvalue", "max", "min", "median", "nanmedian",
-     "mode"}
-)  # fmt: skip
+    """
+    gather scatter scatter_add scatter_reduce index_add index_copy index_reduce index_select masked_select take take_along_dim
+    nonzero nonzero_static narrow_copy slice_scatter tril triu diag renorm
+    abs ceil conj_physical floor frac frexp nan_to_num neg round sgn sign trunc isneginf isposinf signbit isin hash_tensor
+    mm bmm addmm addmv baddbmm mv dot vdot inner matmul tensordot linear cross multinomial
+    topk sort argsort msort aminmax kthvalue median nanmedian mode argmax argmin bucketize searchsorted histc histogram
+    softmax log_softmax norm gelu softplus logsigmoid hardshrink softshrink avg_pool2d avg_pool3d
+    native_batch_norm _native_batch_norm_legit
+    alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy split_copy split_with_sizes_copy squeeze_copy
+    t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy
+    lu_solve lu_unpack ormqr qr svd triangular_solve
+    linalg_cholesky linalg_cholesky_ex linalg_cross linalg_det linalg_eigh linalg_eigvalsh linalg_inv linalg_inv_ex
+    linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve
+    linalg_matrix_norm linalg_matrix_power linalg_multi_dot linalg_norm linalg_qr linalg_slogdet linalg_solve linalg_solve_ex
+    linalg_solve_triangular linalg_svd linalg_svdvals linalg_vecdot linalg_vector_norm
+    """.split()
+)
+# Operators that give numbers and their indices by dimension, and only then require the numbers' dtype.
+_SAME_DTYPE_WITH_INDICES = frozenset({"max", "min"})
 # Operators that read inputs after they have started to write: no input may share memory with a target.
 _READS_LATER = frozenset(
     {"gather", "index_select", "masked_select", "cat", "concat", "concatenate", "take", "scatter", "scatter_add", "index_copy",
@@ -27,8 +42,22 @@ _READS_LATER = frozenset(
 )  # fmt: skip
 
 
+# Operators that make an empty target contiguous; others give it the strides of their result.
+_CONTIGUOUS = frozenset(
+    """
+    cholesky lu linalg_tensorinv fft_fft fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn fft_rfft fft_rfft2 fft_rfftn fft_irfft
+    fft_irfft2 fft_irfftn fft_ihfft2 fft_ihfftn
+    """.split()
+)
+# Operators that compute in the dtype of `out` where `dtype` is not given.
+_IN_TARGETS_DTYPE = frozenset({"sum", "nansum", "prod", "cumsum", "cumprod"})
 # Operators that fill a target of any shape with the right number of elements, in order.
 _SEQUENCES = frozenset({"arange", "linspace", "logspace", "range"})
+
+
+def dtype_by_target(name: str, out: object) -> dtype | None:
+    """Return the dtype that the operator computes in because `out` has it; None if the target decides nothing."""
+    return out.dtype if name in _IN_TARGETS_DTYPE and isinstance(out, Tensor) else None
 
 
 def check_target(name: str, out: object) -> None:
@@ -53,10 +82,10 @@ def write_out(name: str, out: Tensor | Sequence[Tensor], results: Tensor | tuple
         raise TypeError(f"{name}(): argument 'out' must be tuple of {len(values)} Tensors, got {len(targets)}")
     read = list(_tensors(inputs))
     for target, value in zip(targets, values, strict=True):
-        _check(name, target, value, read)
+        _check(name, target, value, read, several)
         if name in _SEQUENCES and target.numel() == value.numel():
             value = value.view(target.shape)
-        _resize(target, value)
+        _resize(name, target, value)
         target.copy_(value)
     return targets if several else out
 
@@ -69,7 +98,7 @@ def _tensors(values: Sequence[object]) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
-def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor]) -> None:
+def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor], several: bool) -> None:
     if state.grad_enabled and (target.requires_grad or any(tensor.requires_grad for tensor in inputs)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
@@ -77,7 +106,7 @@ def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor]) -> No
         )
     if target.device != value.device:
         raise RuntimeError(f"{name}(): Expected out tensor to be on device {value.device}, but got {target.device} instead")
-    _check_dtype(name, target, value)
+    _check_dtype(name, target, value, several)
     check_writable(target, name)
     for tensor in inputs:
         shared = shared_memory(target._impl, tensor._impl)
@@ -88,7 +117,7 @@ def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor]) -> No
             )
 
 
-def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
+def _check_dtype(name: str, target: Tensor, value: Tensor, several: bool) -> None:
     if target.dtype is value.dtype or name == "bernoulli":
         return
     if name in ("complex", "polar"):
@@ -105,7 +134,11 @@ def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
         raise RuntimeError(f"expected scalar_type {value.dtype.scalar_name} but found {target.dtype.scalar_name}")
     if name in ("quantile", "nanquantile"):
         raise RuntimeError(f"{name}() out tensor must be same dtype as the input tensor, {value.dtype}, got {target.dtype}")
-    if name in _SAME_DTYPE:
+    if name in ("all", "any"):
+        if target.dtype is not uint8:
+            raise RuntimeError(f"{name} only supports bool tensor for result, got: {target.dtype.scalar_name}")
+        return
+    if name in _SAME_DTYPE or (several and name in _SAME_DTYPE_WITH_INDICES):
         raise RuntimeError(f"{name}(): Expected out tensor to have dtype {value.dtype}, but got {target.dtype} instead")
     if not can_cast(value.dtype, target.dtype):
         raise RuntimeError(
@@ -114,7 +147,7 @@ def _check_dtype(name: str, target: Tensor, value: Tensor) -> None:
         )
 
 
-def _resize(target: Tensor, value: Tensor) -> None:
+def _resize(name: str, target: Tensor, value: Tensor) -> None:
     if target.shape == value.shape:
         return
     if target.numel():
@@ -126,4 +159,7 @@ def _resize(target: Tensor, value: Tensor) -> None:
             UserWarning,
             stacklevel=4,
         )
+    is_empty = not target.numel()
     target.resize_(value.shape)
+    if is_empty and name not in _CONTIGUOUS and value.is_non_overlapping_and_dense():
+        target.as_strided_(value.shape, value.stride())

@@ -7,6 +7,7 @@ import warnings
 from rushlight.core.dtype import dtype as element_type
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
+from rushlight.ops.out import write_out
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -213,18 +214,20 @@ def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     return aten.celu_(input, alpha)
 
 
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """x times the normal distribution's cumulative function; approximate="tanh" estimates that (arXiv:1606.08415).
 
     Args:
         input (Tensor): the input.
         approximate (str): "none", or "tanh" for the approximation.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.gelu(torch.tensor([-1.0, 2.0]))
         tensor([-0.1587,  1.9545])
     """
-    return aten.gelu(input, approximate=approximate)
+    result = aten.gelu(input, approximate=approximate)
+    return result if out is None else write_out("gelu", out, result, (input,))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -316,19 +319,21 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     return aten.hardsigmoid_(input) if inplace else aten.hardsigmoid(input)
 
 
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold.
 
     Args:
         input (Tensor): the input.
         beta (float): the multiplier of x inside the exponential.
         threshold (float): the threshold.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.softplus(torch.tensor([-1.0, 2.0]))
         tensor([0.3133, 2.1269])
     """
-    return aten.softplus(input, beta, threshold)
+    result = aten.softplus(input, beta, threshold)
+    return result if out is None else write_out("softplus", out, result, (input,))
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -370,17 +375,19 @@ def sigmoid(input: Tensor) -> Tensor:
     return input.sigmoid()
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log(sigmoid(x)), without overflow.
 
     Args:
         input (Tensor): the input.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.logsigmoid(torch.tensor([-1.0, 2.0]))
         tensor([-1.3133, -0.1269])
     """
-    return aten.log_sigmoid(input)
+    result = aten.log_sigmoid(input)
+    return result if out is None else write_out("logsigmoid", out, result, (input,))
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -396,32 +403,36 @@ def tanhshrink(input: Tensor) -> Tensor:
     return input - input.tanh()
 
 
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """0 in [-lambd, lambd], x elsewhere.
 
     Args:
         input (Tensor): the input.
         lambd (float): the threshold.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.hardshrink(torch.tensor([-1.0, 2.0]))
         tensor([-1.,  2.])
     """
-    return aten.hardshrink(input, lambd)
+    result = aten.hardshrink(input, lambd)
+    return result if out is None else write_out("hardshrink", out, result, (input,))
 
 
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """x moved towards 0 by lambd, as far as 0.
 
     Args:
         input (Tensor): the input.
         lambd (float): the threshold.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.softshrink(torch.tensor([-1.0, 2.0]))
         tensor([-0.5000,  1.5000])
     """
-    return aten.softshrink(input, lambd)
+    result = aten.softshrink(input, lambd)
+    return result if out is None else write_out("softshrink", out, result, (input,))
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

@@ -6,21 +6,24 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
 from rushlight.ops.composite.network.common import values_of
+from rushlight.ops.out import write_out
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """(..., in) @ (out, in)^T + (out,). RuntimeError when the sizes do not fit.
 
     Args:
         input (Tensor): the input.
         weight (Tensor): the weights.
         bias (Tensor | None): the bias, if given.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.linear(torch.ones(1, 2), torch.tensor([[1.0, 2.0]]))
         tensor([[3.]])
     """
-    return aten.linear(input, weight, bias)
+    result = aten.linear(input, weight, bias)
+    return result if out is None else write_out("linear", out, result, (input, weight, bias))
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

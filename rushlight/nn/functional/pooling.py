@@ -9,6 +9,7 @@ from rushlight.core.determinism import DETERMINISM
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import as_tuple, aten
 from rushlight.ops.composite.network.common import values_of
+from rushlight.ops.out import write_out
 
 Sizes = int | Sequence[int]
 
@@ -218,6 +219,8 @@ def avg_pool2d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window; or its sum divided by `divisor_override`.
 
@@ -229,6 +232,7 @@ def avg_pool2d(
         ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
         divisor_override (int | None): the divisor of the sums, instead of the window's size.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.avg_pool2d(torch.arange(16.0).view(1, 1, 4, 4), 2).flatten()
@@ -236,9 +240,10 @@ def avg_pool2d(
     """
     kernel = as_tuple(kernel_size, 2)
     steps = kernel if stride is None or stride == [] else as_tuple(stride, 2)
-    return aten.avg_pool2d.default(
+    result = aten.avg_pool2d.default(
         input, kernel, steps, as_tuple(padding, 2), ceil_mode, count_include_pad, divisor_override
     )
+    return result if out is None else write_out("avg_pool2d", out, result, (input,))
 
 
 def avg_pool3d(
@@ -249,6 +254,8 @@ def avg_pool3d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The mean of each window; or its sum divided by `divisor_override`.
 
@@ -260,12 +267,14 @@ def avg_pool3d(
         ceil_mode (bool): whether to round the number of windows up, so that the last one may reach past the end.
         count_include_pad (bool): whether padding counts in the average.
         divisor_override (int | None): the divisor of the sums, instead of the window's size.
+        out (Tensor | None): where the result is written, if given.
 
     Example:
         >>> F.avg_pool3d(torch.arange(64.0).view(1, 1, 4, 4, 4), 2).flatten()
         tensor([10.5000, 12.5000, 18.5000, 20.5000, 42.5000, 44.5000, 50.5000, 52.5000])
     """
-    return aten.avg_pool3d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    result = aten.avg_pool3d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
+    return result if out is None else write_out("avg_pool3d", out, result, (input,))
 
 
 def lp_pool1d(
