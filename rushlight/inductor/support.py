@@ -101,6 +101,11 @@ def _has_float_result(node: Node) -> bool:
     return _first_result(node).dtype.is_floating_point
 
 
+def _has_real_result(node: Node) -> bool:
+    kind = _first_result(node).dtype
+    return not kind.is_complex and kind is not bool_
+
+
 def _supports_adaptive_pool(node: Node) -> bool:
     """Return whether the windows of an adaptive pool, or of its gradient, have known nonzero sizes."""
     tensors = [argument.meta["val"] for argument in node.args if isinstance(argument, Node)]
@@ -242,7 +247,7 @@ CONDITIONS: dict[OpOverload, Callable[[Node], bool]] = {
     aten("mkldnn_rnn_layer"): _supports_recurrent,
     aten("mkldnn_rnn_layer_backward"): _supports_recurrent,
     aten("_native_batch_norm_legit_no_training"): _uses_only_first,
-    aten("max_pool2d_with_indices"): _has_float_result,
+    aten("max_pool2d_with_indices"): _has_real_result,
     aten("avg_pool2d"): _has_float_result,
     aten("max_pool2d_with_indices_backward"): _has_float_result,
     aten("avg_pool2d_backward"): _has_float_result,

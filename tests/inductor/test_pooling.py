@@ -36,6 +36,23 @@ def check(function, *inputs, dynamic=None):
     assert not problem
 
 
+@pytest.mark.parametrize("kind", [torch.uint8, torch.int8, torch.int32, torch.int64], ids=str)
+@pytest.mark.parametrize("settings", [(3, 2, 1), (2, 2, 0, 1, True), (9, 3, 4), ((1, 13), 1, (0, 6))], ids=str)
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_maxima_of_integers(settings, kind, order):
+    """Padding is the least integer, which an image may contain, too: then the first element inside is the largest."""
+    least, most = torch.iinfo(kind).min, min(torch.iinfo(kind).max, 2**40)
+    x = torch.randint(max(least, -(2**40)), most, (2, 3, 20, 21)).to(kind)
+    x[0, 0] = least
+    x = x.contiguous(memory_format=order)
+    compiled = torch.compile(lambda x: F.max_pool2d(x, *settings, return_indices=True), fullgraph=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="compile")
+        found = compiled(x)
+    for result, wanted in zip(found, F.max_pool2d(x, *settings, return_indices=True), strict=True):
+        torch.testing.assert_close(result, wanted)
+
+
 def image(*shape, ties=False):
     torch.manual_seed(0)
     return torch.randint(-3, 4, shape).float() if ties else torch.randn(*shape)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from rushlight.core.algebra import Expr, as_expr
-from rushlight.core.dtype import bool_, dtype, float32, int32, int64
+from rushlight.core.dtype import bool_, dtype, float32, iinfo, int32, int64
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Constant, Value
 from rushlight.inductor.lowering.builder import GraphBuilder, call, cast, index_value, number_value
@@ -28,7 +28,7 @@ NO_OFFSET = (1 << 31) - 1  # sentinel greater than every offset, so that the min
 Windows = tuple[Window, Window]
 
 
-def _pad(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float) -> TensorBox:
+def _pad(graph: GraphBuilder, box: TensorBox, windows: Windows, ceil_mode: bool, fill: float | int) -> TensorBox:
     """Return the box, padded with `fill` where windows reach beyond it."""
     high, wide = windows
     pad = (wide.padding, _padding_after(wide, ceil_mode), high.padding, _padding_after(high, ceil_mode))
@@ -98,6 +98,11 @@ def _index_of_element(index: Sequence[Expr], windows: Windows, i: Expr | int, j:
     return [*lead, row * high.stride + i * high.dilation, column * wide.stride + j * wide.dilation]
 
 
+def _lowest(kind: dtype) -> float | int:
+    """Return the least number of a dtype, with which maxima are padded."""
+    return float("-inf") if kind.is_floating_point else iinfo(kind).min
+
+
 def _padding_after(window: Window, ceil_mode: bool) -> int:
     """Return the padding after the input that windows reach into; for a symbolic size an upper bound."""
     if isinstance(window.inputs, SymInt):
@@ -108,7 +113,7 @@ def _padding_after(window: Window, ceil_mode: bool) -> int:
 @lowering("max_pool2d_with_indices")
 def max_pool2d(graph, self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
     windows = windows_over(self.size, kernel_size, stride, padding, dilation, ceil_mode, "max_pool2d")
-    source = _pad(graph, self, windows, ceil_mode, float("-inf"))
+    source = _pad(graph, self, windows, ceil_mode, _lowest(self.dtype))
     values = _pool(graph, source, windows, "maximum", self.dtype)
     return values, _indices_of_largest(graph, source, windows, values)
 
@@ -168,7 +173,7 @@ def _offsets_of_largest(
             (source.value(_index_of_element(index, windows, i, j)), offset(index, i, j))
             for i, j in _window_elements(windows)
         )
-        return _offset_of_largest(taps, Constant(source.dtype, float("-inf")), first(index))
+        return _offset_of_largest(taps, Constant(source.dtype, _lowest(source.dtype)), first(index))
 
     if not _is_large(windows):
         return written_out
@@ -185,7 +190,7 @@ def _offsets_of_largest(
 
     def decoded(index: Sequence[Expr]) -> Value:
         found = least.value(index)
-        # A padding element may equal a largest value of -inf; then take the first element inside.
+        # A padding element may equal a largest value that is the least of all; then take the first element inside.
         place = call("maximum", int32, found, first(index))
         nan = call("lt", bool_, found, Constant(int32, 0))
         return call("where", int32, nan, call("bitwise_not", int32, found), place)

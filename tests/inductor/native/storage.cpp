@@ -6,7 +6,7 @@
 
 using namespace rl;
 
-static const long row_counts[] = {1, 3, 5, 13, 40}, depths[] = {1, 4, 7, 33, 72}, column_counts[] = {1, 31, 70};
+static const long row_counts[] = {1, 5, 13, 16, 33, 150}, depths[] = {1, 4, 7, 33, 64, 150}, column_counts[] = {1, 31, 70};
 
 template <class S> static long wrong_products(long m, long k, long n, bool transposed) {
   const scalar_lane lane;

@@ -12,13 +12,17 @@ from tests.inductor.native.native_build import TARGETS, available, built
 EMULATED = ("aarch64-linux-gnu-g++", "qemu-aarch64-static")
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "neon"])
+# Beside the targets: the native one without tile registers.
+FLAGS = {**TARGETS, "untiled": [*TARGETS["native"], "-DRL_NO_TILES"]}
+
+
+@pytest.mark.parametrize("target", [*FLAGS, "neon"])
 def test_products_of_every_storage_type_are_exact(target, session_cache):
     if target == "neon" and not all(map(shutil.which, EMULATED)):
         pytest.skip("there is no cross compiler or no emulator for aarch64")
     if target != "neon" and not available(target):
         pytest.skip(f"target {target!r} cannot be built or run here, or is what 'native' is")
-    compiler, *flags = [EMULATED[0], "-static"] if target == "neon" else ["g++", *TARGETS[target]]
+    compiler, *flags = [EMULATED[0], "-static"] if target == "neon" else ["g++", *FLAGS[target]]
     program = built("storage.cpp", compiler, ["-std=c++17", "-O1", "-Wall", "-Wno-psabi", "-Wno-unknown-pragmas", *flags])
     run = subprocess.run([EMULATED[1], str(program)] if target == "neon" else [str(program)], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -6,6 +6,7 @@
 
 #include <rushlight/byte_gemm.h>
 #include <rushlight/conv.h>
+#include <rushlight/tile_registers.h>
 
 namespace rl {
 
@@ -38,10 +39,20 @@ constexpr long byte_scratch_bytes(const conv_shape& s) {
   return (3 * byte_block_rows(s) * byte_row_bytes(s) + (outliers + starts) * (long)sizeof(int32_t) + 63) / 64 * 64;
 }
 
+// Return the size of parts of `count` that are as equal as possible, each of at most `limit`.
+constexpr long even_share(long count, long limit) {
+  const long parts = (count + limit - 1) / limit;
+  return parts ? (count + parts - 1) / parts : limit;
+}
+
 #ifndef RL_PREBUILT
-// Copy few bytes with two copies that may overlap.
+// Copy few bytes; the last copy may overlap the one before.
 RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
-  if (count >= 16) {
+  constexpr long width = sizeof(byte_vector);
+  if (count >= width) {
+    for (long i = 0; i < count - width; i += width) __builtin_memcpy(to + i, from + i, width);
+    __builtin_memcpy(to + count - width, from + count - width, width);
+  } else if (count >= 16) {
     for (long i = 0; i < count - 16; i += 16) __builtin_memcpy(to + i, from + i, 16);
     __builtin_memcpy(to + count - 16, from + count - 16, 16);
   } else if (count >= 8) {
@@ -79,19 +90,29 @@ RL_INLINE void gather_taps(const conv_shape& s, const byte_input& in, const uint
     else copy_bytes(line + x * s.channels, out, channels);
 }
 
-// Gather the window of output pixel `row` over the channels of a group.
-inline void gather_window(const conv_shape& s, const byte_input& in, long group, long row, uint8_t* out) {
-  const long width = s.out_width(), pixels = s.out_height() * width, image = row / pixels, at = row % pixels;
-  const long y = at / width * s.stride_height - s.pad_height, x = at % width * s.stride_width - s.pad_width;
+// Gather the window whose first tap is at (y, x) of a group's channels of an image.
+RL_INLINE void gather_window(const conv_shape& s, const byte_input& in, const uint8_t* image, long y, long x, uint8_t* out) {
   const long taps = s.kernel_width * s.group_channels();
-  const uint8_t* const from = in.data + image * s.height * s.width * s.channels + group * s.group_channels();
   uint8_t* to = out;
   for (long ky = 0; ky < s.kernel_height; ++ky, to += taps) {
     const long line = y + ky * s.dilation_height;
     if (line < 0 || line >= s.height) __builtin_memset(to, in.filler, taps);
-    else gather_taps(s, in, from + line * s.width * s.channels, x, to);
+    else gather_taps(s, in, image + line * s.width * s.channels, x, to);
   }
   if (in.flip) flip_bytes(out, to - out, in.flip);
+}
+
+// Gather the windows of `count` output pixels from number `first` on, over the channels of a group.
+inline void gather_windows(const conv_shape& s, const byte_input& in, long group, long first, long count, uint8_t* out) {
+  const long width = s.out_width(), height = s.out_height();
+  long column = first % width, line = first / width % height, image = first / width / height;
+  for (long i = 0; i < count; ++i, out += byte_row_bytes(s)) {
+    const uint8_t* const from = in.data + image * s.height * s.width * s.channels + group * s.group_channels();
+    gather_window(s, in, from, line * s.stride_height - s.pad_height, column * s.stride_width - s.pad_width, out);
+    if (++column < width) continue;
+    column = 0;
+    if (++line == height) line = 0, ++image;
+  }
 }
 
 // A block of rows of A. No byte exceeds `largest`. Larger activations may have been clipped (`is_cut`) and moved to `outliers`.
@@ -137,8 +158,7 @@ RL_INLINE byte_block gather_block(const conv_shape& s, const byte_input& in, con
   const bool in_place = s.pointwise() && !in.flip && s.group_channels() % byte_word == 0;
   made.rows = in_place ? in.data + first * s.channels + group * s.group_channels() : own;
   made.row = in_place ? s.channels : byte_row_bytes(s);
-  if (!in_place)
-    for (long i = 0; i < count; ++i) gather_window(s, in, group, first + i, own + i * made.row);
+  if (!in_place) gather_windows(s, in, group, first, count, own);
   made.largest = largest_of_block(made, count, s.depth());
   const int cap = choose_cap(limits, made.largest, made.rows, made.row, count, s.depth());
   if (cap >= made.largest) return made;
@@ -159,10 +179,27 @@ struct byte_columns {
   const int32_t* start;
 };
 
-// Multiply a block by the panel that begins at column `at` of a group.
+// Add the initial sums of a panel to the sums of `count` rows, and emit them from row `first` on.
+RL_INLINE void emit_sums(int32_t* c, long first, long count, long at, const byte_columns& columns, const sums_epilogue& emit) {
+  for (int j = 0; j < tile_columns; j += lanes) {
+    const vec<int32_t> start = load_bytes<vec<int32_t>>(columns.start + at + j);
+    for (int r = 0; r < count; ++r) {
+      const vec<int32_t> sum = load_bytes<vec<int32_t>>(c + r * tile_columns + j) + start;
+      __builtin_memcpy(c + r * tile_columns + j, &sum, sizeof sum);
+    }
+  }
+  emit(c, first, count, columns.first + at, smallest(columns.count - at, (long)tile_columns));
+}
+
+// Multiply a block by the panel that begins at column `at` of a group; `in_tiles` allows tile registers.
 RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long at,
-                              const byte_columns& columns, const sums_epilogue& emit) {
+                              const byte_columns& columns, bool in_tiles, const sums_epilogue& emit) {
   const long words = byte_words(depth);
+  if (in_tiles && count >= register_rows) {
+    const auto emit_rows = [&](int32_t* c, long row, long rows) { emit_sums(c, first + row, rows, at, columns, emit); };
+    multiply_rows_in_tiles<unsigned_by_signed>(block.rows, block.row, count, words * byte_word, panel, words, emit_rows);
+    return;
+  }
   const byte_way way = byte_way_for(facts_of(panel, depth)->limits, block.largest);
   if (way.widens && !block.is_widened) {
     for (long i = 0; i < count; ++i) widen_row(block.rows + i * block.row, words, block.widened + i * words * byte_word);
@@ -176,14 +213,7 @@ RL_INLINE void multiply_block(byte_block& block, long first, long count, const i
     const void* const a = way.widens ? (const void*)(block.widened + rows.first * row) : block.rows + rows.first * row;
     way.tiles[rows.rows - 1](a, row, panel, words, c);
     if (block.is_cut) add_outliers(block.outliers, rows, panel, c);
-    for (int j = 0; j < tile_columns; j += lanes) {
-      const vec<int32_t> start = load_bytes<vec<int32_t>>(columns.start + at + j);
-      for (int r = 0; r < rows.rows; ++r) {
-        const vec<int32_t> sum = load_bytes<vec<int32_t>>(c + r * tile_columns + j) + start;
-        __builtin_memcpy(c + r * tile_columns + j, &sum, sizeof sum);
-      }
-    }
-    emit(c, first + rows.first, rows.rows, columns.first + at, smallest(columns.count - at, (long)tile_columns));
+    emit_sums(c, first + rows.first, rows.rows, at, columns, emit);
   }
 }
 
@@ -207,7 +237,9 @@ void byte_depthwise(const conv_shape& s, byte_input in, const int16_t* weight, s
 
 #ifndef RL_PREBUILT
 RL_KERNEL void byte_convolution(const conv_shape& s, byte_input in, const int8_t* packed, void* scratch, sums_epilogue emit) {
-  const long rows = s.images * s.out_height() * s.out_width(), most = byte_block_rows(s), blocks = (rows + most - 1) / most;
+  const long rows = s.images * s.out_height() * s.out_width();
+  const tile_region in_tiles(rows >= register_rows && has_tiles<unsigned_by_signed>());
+  const long limit = byte_block_rows(s), most = in_tiles ? even_share(rows, limit) : limit, blocks = (rows + most - 1) / most;
   const long outputs = s.outputs / s.groups, panels = byte_panels(outputs), wanted = 4 * thread_count(), depth = s.depth();
   const long tasks = blocks * s.groups, cuts_wanted = thread_count() == 1 || !tasks ? 1 : (wanted + tasks - 1) / tasks;
   const long share = (panels + cuts_wanted - 1) / cuts_wanted, cuts = (panels + share - 1) / share;
@@ -224,7 +256,7 @@ RL_KERNEL void byte_convolution(const conv_shape& s, byte_input in, const int8_t
     for (long panel = task % cuts * share; panel < end; ++panel) {
       const byte_columns columns = {group * outputs, outputs, start + group * panels * tile_columns};
       multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
-                     panel * tile_columns, columns, emit);
+                     panel * tile_columns, columns, (bool)in_tiles, emit);
     }
   }
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <rushlight/gemm.h>
+#include <rushlight/tile_registers.h>
 
 namespace rl {
 
@@ -19,12 +20,14 @@ constexpr int32_t byte_offset = 0;
 #endif
 
 // The multiplication of words of elements T. `bits` is the integer type of an element in memory. begin() is an element's part of a
-// sum's initial value. add_dot() adds the dot product of `word` with each lane's word of b.
+// sum's initial value. add_dot() adds the dot product of `word` with each lane's word of b. `in_tiles` is the kind of product in
+// tile registers, which need no initial values.
 template <class T> struct words;
 
 template <> struct words<int8_t> {
   using sum = int32_t;
   using bits = uint8_t;
+  using in_tiles = signed_by_signed;
   static constexpr int size = 4;
 
   static RL_INLINE int32_t begin(int8_t value) { return -byte_offset * value; }
@@ -41,6 +44,7 @@ template <> struct words<int8_t> {
 template <> struct words<bfloat16> {
   using sum = float;
   using bits = uint16_t;
+  using in_tiles = bfloat16_pairs;
   static constexpr int size = 2;
 
   static RL_INLINE float begin(bfloat16) { return 0.0f; }
@@ -197,10 +201,31 @@ RL_INLINE void emit_words(const float* c, row_block block, long first_column, lo
   emit_block(c, block, 0, first_column, columns, emit);
 }
 
+constexpr long rows_in_tiles = 128;  // rows that stay in the cache while they are multiplied by a panel
+
+// Compute the product of at least 16 rows in tile registers.
+template <class T, class E>
+RL_INLINE void word_gemm_in_tiles(long m, const T* a, long a_row, const T* packed, long columns, long depth, const E& emit) {
+  const long panels = (columns + tile_columns - 1) / tile_columns, blocks = (m + rows_in_tiles - 1) / rows_in_tiles;
+  for (const long task : shared(panels * blocks)) {
+    const long first = m * (task % blocks) / blocks, end = m * (task % blocks + 1) / blocks, panel = task / blocks;
+    const auto emit_rows = [&](const typename words<T>::sum* c, long row, long rows) {
+      emit_words(c, {first + row, (int)rows}, panel * tile_columns, columns, emit);
+    };
+    multiply_rows_in_tiles<typename words<T>::in_tiles>(a + first * a_row, a_row * (long)sizeof(T), end - first,
+                                                        depth * (long)sizeof(T), packed + panel * word_panel_size<T>(depth),
+                                                        words_of<T>(depth), emit_rows);
+  }
+}
+
 // Compute the product. `emit` is emit(lane, row, column, value) for int32 sums, or an `epilogue` for float sums. A has unit
 // stride along K. Called by all threads of a parallel region; ends with a barrier.
 template <class T, class E>
 RL_INLINE void word_gemm(long m, const T* a, long a_row, const T* packed, long columns, long depth, const E& emit) {
+  {
+    const tile_region in_tiles(m >= register_rows && has_tiles<typename words<T>::in_tiles>());
+    if (in_tiles) return word_gemm_in_tiles(m, a, a_row, packed, columns, depth, emit);
+  }
   const long panels = (columns + tile_columns - 1) / tile_columns, full = m / tile_rows;
   // the remaining rows go in tiles of at most 4, because each tile size is compiled again for every graph
   const long blocks = full + (m % tile_rows + 3) / 4;
