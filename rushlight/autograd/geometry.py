@@ -31,7 +31,7 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
 
     A storage that is too small grows, for every tensor that shares it. RuntimeError for tensors that require grad.
     """
-    if self.requires_grad:
+    if self.requires_grad and not state.inference:
         raise RuntimeError("cannot resize variables that require grad")
     _refuse_in_recordings("resize_")
     wanted = check_sizes(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes)
@@ -122,6 +122,8 @@ def _set_geometry(impl: TensorImpl, storage: StorageImpl, sizes: tuple, strides:
         _grow(storage, needed)
     impl.replace_geometry(storage, sizes, strides, offset)
     impl.version.value += 1
+    if impl.autograd is not None:
+        impl.autograd.accumulator = None  # the old one makes gradients of the old sizes
 
 
 def _grow(storage: StorageImpl, nbytes: int) -> None:

@@ -14,7 +14,7 @@ def refuse_derivative(name: str, argument: str):
     """Return a formula that raises RuntimeError: no derivative is known for this input."""
 
     def raise_error():
-        raise RuntimeError(f"the derivative for '{argument}' is not implemented (in {name})")
+        raise NotImplementedError(f"the derivative for '{argument}' is not implemented (in {name})")
 
     return raise_error
 

@@ -101,7 +101,7 @@ def refuse_double_backward(name: str):
     """Return a formula that raises RuntimeError: this gradient cannot be differentiated again."""
 
     def raise_error():
-        raise RuntimeError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")
+        raise NotImplementedError(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")
 
     return raise_error
 
