@@ -85,6 +85,9 @@ class Tensor(_C.TensorBase):
             raise TypeError(f"Tensor() takes sizes, or one sequence of values, but got ({given})")
         return made
 
+    def __delitem__(self, index: object) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
     # Geometry
 
     @property

@@ -76,11 +76,13 @@ _PUBLIC = ("_dynamo", "_inductor")  # packages whose settings and helpers PyTorc
 
 _OF_BUILD = ("libtorchbind_test.so", "libbackend_with_compiler.so", "libjitbackend_test.so", "_TorchScriptTesting", "mkldnn")
 _OF_GRAPHS = ("Searched string:\ngraph(",)  # FileCheck of a printed graph
+_OF_WRAPPERS = ("GradTrackingTensor(lvl=", "BatchedTensor(lvl=")  # the print of a tensor inside of a transform
 
 
 def _is_inner(result: dict | None) -> bool:
     """Whether a test failed at a name with an underscore, at generated text, or at what only PyTorch's own build makes.
 
+    Generated text is that of graphs, and what wrappers inside of transforms, with their levels, print.
     Names of a package with an underscore (`torch._C.name`, `torch._refs.name`) count as names with one. They are told by the
     error: it says that a name is absent, or shows the stand-in of an absent name.
     """
@@ -89,7 +91,8 @@ def _is_inner(result: dict | None) -> bool:
     parts = absent[1].split(".") if absent else []
     parts += (place[1] or place[2]).split(".") if place else []
     inner = any(part.startswith("_") and not part.startswith("__") and part not in _PUBLIC for part in parts)
-    return inner or (result or {}).get("generated", False) or any(text in error for text in _OF_BUILD + _OF_GRAPHS)
+    texts = _OF_BUILD + _OF_GRAPHS + _OF_WRAPPERS
+    return inner or (result or {}).get("generated", False) or any(text in error for text in texts)
 
 
 def _report(files: list[str], shown: int) -> int:

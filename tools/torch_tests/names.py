@@ -94,13 +94,20 @@ tolerant = True
 
 
 class _AbsentBase:
+    """Stands for an absent class that a class of the tests inherits from."""
+
+    _absent = ""
+
     def __init__(self, *args: Any, **keywords: Any):
         pass
 
     def __getattr__(self, name: str) -> Absent:
         if not tolerant or name.startswith("__"):
-            raise AttributeError(name)
+            raise AttributeError(f"the library has no {self._absent}, which would have {name}")
         return Absent(name)
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        raise AttributeError(f"the library has no {self._absent}, which would be called")
 
 
 class Absent:
@@ -127,7 +134,7 @@ class Absent:
         return Absent(self._name, self._is_of_helper)
 
     def __mro_entries__(self, bases: tuple) -> tuple:
-        return (_AbsentBase,)
+        return (type("_AbsentBase", (_AbsentBase,), {"_absent": self._name}),)
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
