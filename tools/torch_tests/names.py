@@ -9,12 +9,14 @@ import ast
 import contextlib
 import dis
 import importlib.util
+import inspect
 import sys
+import typing
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 _OF_TESTING = ("_internal", "_comparison", "_creation", "_utils")
@@ -253,6 +255,19 @@ def tolerate(kind: type) -> None:
             return Absent(f"{self!r}.{name}")
 
     kind.__getattr__ = __getattr__
+
+
+def resolve_annotations(module: ModuleType) -> None:
+    """Have the annotations of a module's functions be classes instead of their names.
+
+    PyTorch's tests look for functions of which a parameter is annotated with the class Tensor. The library's modules postpone
+    the evaluation of annotations (PEP 563), so there it is the string "Tensor".
+    """
+    for function in vars(module).values():
+        plain = inspect.unwrap(function) if callable(function) else None
+        if isinstance(plain, FunctionType):
+            with contextlib.suppress(NameError, TypeError):
+                plain.__annotations__ = typing.get_type_hints(plain)
 
 
 def keep_settings(module: ModuleType, source: Path) -> None:
