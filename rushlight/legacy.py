@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.core import dtype as dtypes
@@ -14,6 +15,7 @@ from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
 from rushlight.core.layout import layout
 from rushlight.core.overrides import overridable
 from rushlight.core.storage import UntypedStorage
+from rushlight.core.symbolic.integers import SymInt
 from rushlight.core.tensor import Tensor, tensor_from_storage
 from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.construct import tensor, tensor_of_storage
@@ -139,9 +141,14 @@ def to_dlpack(input: Tensor) -> Any:
 def unravel_index(indices: Tensor, shape: int | tuple[int, ...]) -> tuple[Tensor, ...]:
     """Return the coordinates of flat indices into a row-major tensor of `shape`: an int64 tensor per dimension.
 
-    Raises TypeError for indices that are no integers, ValueError for negative sizes.
+    Raises TypeError for indices that are no integers and for other shapes, ValueError for negative sizes.
     """
+    if not isinstance(shape, int | Sequence):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if not all(isinstance(size, int | SymInt) for size in sizes):
+        other = next(size for size in sizes if not isinstance(size, int | SymInt))
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(other)}")
     if not indices.dtype.is_integral or indices.dtype is dtypes.bool_:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
     if any(size < 0 for size in sizes):

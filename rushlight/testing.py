@@ -192,7 +192,9 @@ def make_tensor(
 
 def _draw_uniform(sizes: list[int], kind: dtype, where: device | str, low: float, high: float) -> Tensor:
     if kind.is_complex:
-        return aten.view_as_complex.default(_draw_uniform([*sizes, 2], kind.to_real(), where, low, high))
+        made = aten.empty.memory_format(sizes, dtype=kind, device=where)
+        aten.view_as_real.default(made).copy_(_draw_uniform([*sizes, 2], kind.to_real(), where, low, high))
+        return made
     if kind.itemsize == 1:
         return _draw_uniform(sizes, float32, where, low, high).to(kind)
     return aten.empty.memory_format(sizes, dtype=kind, device=where).uniform_(low, high)

@@ -77,6 +77,7 @@ def _functional(model: Module, untracked: bool) -> tuple[Callable, tuple[Tensor,
         state = dict(zip(names[0], parameters, strict=True)) | dict(zip(names[1], buffers, strict=True))
         return functional_call(skeleton, state, args, kwargs)
 
+    call.stateless_model = skeleton  # type: ignore[attr-defined]
     return call, parameters, tuple(model.buffers())
 
 

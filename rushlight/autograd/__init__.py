@@ -14,6 +14,7 @@ from rushlight.autograd.grad_mode import (
     inference_mode,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_multithreading_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -21,11 +22,13 @@ from rushlight.autograd.grad_mode import (
 from rushlight.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from rushlight.autograd.node import Node
 from rushlight.autograd.profiler import _is_profiler_enabled as _profiler_enabled
+from rushlight.autograd.profiler import kineto_available
 from rushlight.autograd.tensor_alias import Variable
 
 __all__ = [
     "Function", "GradcheckError", "Node", "Variable", "backward", "derivatives", "detect_anomaly", "enable_grad", "forward_ad",
     "functional", "geometry", "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled",
-    "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "once_differentiable",
+    "is_anomaly_enabled", "is_grad_enabled", "is_inference_mode_enabled", "is_multithreading_enabled", "kineto_available",
+    "no_grad", "once_differentiable",
     "set_detect_anomaly", "set_grad_enabled", "set_multithreading_enabled", "tensor_methods", "variable",
 ]  # fmt: skip

@@ -33,10 +33,21 @@ class detect_anomaly(Mode):
     """
 
     def __init__(self, check_nan: bool = True):
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            stacklevel=2,
+        )
         self.check_nan = check_nan
 
+    @classmethod
+    def _silent(cls, check_nan: bool) -> detect_anomaly:
+        """Return the mode without the warning."""
+        made = object.__new__(cls)
+        made.check_nan = check_nan
+        return made
+
     def _fresh(self) -> detect_anomaly:
-        return detect_anomaly(self.check_nan)
+        return self._silent(self.check_nan)
 
     def __enter__(self):
         self.previous = state.anomaly
@@ -52,7 +63,7 @@ class set_detect_anomaly(Mode):
     def __init__(self, mode: bool, check_nan: bool = True):
         self.arguments = (mode, check_nan)
         self.previous = state.anomaly
-        _set(detect_anomaly(check_nan) if mode else None)
+        _set(detect_anomaly._silent(check_nan) if mode else None)
 
     def _fresh(self) -> set_detect_anomaly:
         return set_detect_anomaly(*self.arguments)

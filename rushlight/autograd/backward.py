@@ -9,6 +9,7 @@ from rushlight.autograd.batched import gradients_of_rows, gradients_of_values
 from rushlight.autograd.engine import run_backward
 from rushlight.autograd.graph import GradientEdge
 from rushlight.autograd.node import Edge
+from rushlight.autograd.retained import retain_gradient
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.size import Size
@@ -68,6 +69,11 @@ def _initial_grads(tensors: tuple[Tensor, ...], grads: tuple) -> list[Tensor]:
                 f"Mismatch in shape: grad_output[{len(made)}] has a shape of {grad.shape} and output[{len(made)}] has a "
                 f"shape of {Size(sizes)}."
             )
+        elif grad.dtype.is_complex != kind.is_complex:
+            raise RuntimeError(
+                "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+                f"grad_output[{len(made)}] has a dtype of {grad.dtype} and output[{len(made)}] has a dtype of {kind}."
+            )
         made.append(grad)
     return made
 
@@ -99,17 +105,11 @@ def backward(
         captures = [_edge_of(tensor) for tensor in wanted]
         if any(node is None for node, _ in captures):
             raise RuntimeError("One of the differentiated Tensors does not require grad")
+        for tensor in wanted:
+            if isinstance(tensor, Tensor):
+                retain_gradient(tensor)
     keep = create_graph if retain_graph is None else retain_graph
-    found = run_backward(_roots(tensors), grads, keep, create_graph, captures, accumulate_captures=True)
-    if captures is not None:
-        _accumulate_non_leaves(_as_tuple(inputs), found)
-
-
-def _accumulate_non_leaves(inputs: tuple[Tensor, ...], found: list) -> None:
-    for tensor, grad in zip(inputs, found, strict=True):
-        meta = tensor._impl.autograd if isinstance(tensor, Tensor) else None
-        if meta is not None and meta.grad_fn is not None and grad is not None:
-            meta.grad = grad if meta.grad is None else meta.grad + grad
+    run_backward(_roots(tensors), grads, keep, create_graph, captures, accumulate_captures=True)
 
 
 @_goes_back

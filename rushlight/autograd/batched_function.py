@@ -95,7 +95,8 @@ def _batch_output(function: type, output: Any, dims: Any, level: Level) -> Any:
     structure."""
     if isinstance(output, tuple | list):
         dims_by_output = dims if isinstance(dims, tuple | list) else (dims,) * len(output)
-        if len(dims_by_output) != len(output):
+        has_other_form = isinstance(dims, tuple | list) and type(dims) is not type(output)
+        if has_other_form or len(dims_by_output) != len(output):
             raise _incompatible_error(function, output, dims)
         pairs = zip(output, dims_by_output, strict=True)
         return type(output)(_batch_output(function, value, dim, level) for value, dim in pairs)

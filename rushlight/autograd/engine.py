@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight._C import count_edges, run_tape
 from rushlight.autograd.anomaly import checked_apply
-from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
+from rushlight.autograd.node import Edge, Node, OutputInfo
 from rushlight.core import function_modes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -27,8 +27,8 @@ _numbers = itertools.count()
 class _Task:
     """The state of one backward call: pending edges per node, summed gradients, captured results.
 
-    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached. `number` identifies the
-    call; `running` is the current node, in anomaly mode.
+    With captures, `needed` holds the nodes to run: those from which a captured edge can be reached, and with `accumulate` the
+    captured nodes themselves. `number` identifies the call; `running` is the current node, in anomaly mode.
     """
 
     def __init__(self, roots: Sequence[Edge], captures: Sequence[Edge] | None, accumulate: bool):
@@ -50,7 +50,7 @@ class _Task:
         if captures is not None:
             self.needed = self._ancestors(self.capturing)
             if accumulate:
-                self.needed.update(node for node in self.capturing if isinstance(node, AccumulateGrad))
+                self.needed.update(self.capturing)
 
     def _count_edges(self, roots: Sequence[Edge]) -> None:
         stack = list(dict.fromkeys(node for node, _ in roots))
@@ -122,7 +122,7 @@ def run_backward(
     """Run the tape from `roots` with gradients `grads`.
 
     Leaves accumulate into `.grad`, unless `captures` names edges: then only the nodes on the way to them run, and the
-    gradients there are returned (and accumulated at leaves too if `accumulate_captures`).
+    gradients there are returned (if `accumulate_captures`, leaves among them accumulate too, and their other nodes run).
     """
     if function_modes.entered and function_modes.are_active():
         with function_modes.Suspended():  # modes must not see the calls that derivative formulas make
@@ -131,7 +131,7 @@ def run_backward(
     task.start(roots, grads)
     if state.recording is not None:
         state.recording.backward(roots)
-    previous, outer = state.grad_enabled, state.backward_task
+    before = state.grad_enabled, state.backward_task, state.saved_tensor_hooks
     state.grad_enabled, state.backward_task = create_graph, task
     try:
         if captures is None and state.anomaly is None and state.recording is None:
@@ -143,7 +143,7 @@ def run_backward(
             _, _, node = heapq.heappop(task.ready)
             _step(task, node, retain_graph)
     finally:
-        state.grad_enabled, state.backward_task = previous, outer
+        state.grad_enabled, state.backward_task, state.saved_tensor_hooks = before
     return [task.captured[edge] for edge in captures or ()]
 
 
@@ -154,7 +154,8 @@ def _step(task: _Task, node: Node, retain_graph: bool) -> None:
     for index in task.capturing.get(node, ()):
         task.captured[node, index] = grads[index]
     results: Sequence[Tensor | None] = (None,) * len(node.next_functions)
-    if (task.needed is None or node in task.needed) and any(grad is not None for grad in grads):
+    has_gradient = any(grad is not None for grad in grads)
+    if (task.needed is None or node in task.needed) and (has_gradient or node.hooks is not None):
         results = _run(node, tuple(grads), retain_graph)
     for (following, index), result in zip(node.next_functions, results, strict=True):
         if following is not None:
@@ -169,13 +170,15 @@ def _run_hooked(node: Node, grads: list[Tensor | None], retain_graph: bool) -> S
 
 
 def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
-    """Pass each gradient through its tensor's hooks, in place in `grads`, and store the retained ones."""
+    """Pass each gradient through its tensor's hooks, in place in `grads`, and store the retained ones.
+
+    Hooks of an output that got no gradient are called with None.
+    """
     for index, hooks in node.hooks.tensor.items():
         for hook in list(hooks.values()):
-            if grads[index] is not None:
-                changed = hook(grads[index])
-                if changed is not None:
-                    grads[index] = _check_hook_result(hook, changed, grads[index])
+            changed = hook(grads[index])
+            if changed is not None:
+                grads[index] = _check_hook_result(hook, changed, grads[index])
     for index, reference in node.hooks.retain.items():
         impl, grad = reference(), grads[index]
         if impl is not None and grad is not None:
@@ -183,10 +186,12 @@ def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
             meta.grad = grad.clone() if meta.grad is None else meta.grad + grad
 
 
-def _check_hook_result(hook: Callable, changed: object, grad: Tensor) -> Tensor:
+def _check_hook_result(hook: Callable, changed: object, grad: Tensor | None) -> Tensor:
     name = getattr(hook, "__name__", type(hook).__name__)
     if not isinstance(changed, Tensor):
         raise TypeError(f"expected Variable, but hook returned '{type(changed).__name__}' (hook '{name}')")
+    if grad is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if changed._impl.sizes != grad._impl.sizes:
         raise RuntimeError(
             f"hook '{name}' has changed the size of value: from {list(grad.shape)} to {list(changed.shape)}"
@@ -200,7 +205,8 @@ def _run(node: Node, grads: tuple[Tensor | None, ...], retain_graph: bool) -> Se
         changed = hook(grads)
         if changed is not None:
             grads = _as_tuple(changed)
-    results = _apply(node, grads)
+    has_gradient = any(grad is not None for grad in grads)
+    results = _apply(node, grads) if has_gradient else (None,) * len(node.next_functions)
     if not retain_graph:
         node.release()
     for hook in list(hooks.after.values()) if hooks is not None else ():

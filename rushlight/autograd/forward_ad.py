@@ -93,6 +93,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise RuntimeError(
             "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
         )
+    if tangent_at(tangent, _entered.level) is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level 0 is not supported.")
     return dual_at(tensor, tangent, _entered.level)
 
 

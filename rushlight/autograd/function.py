@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import warnings
 import weakref
 from collections.abc import Callable
 
 from rushlight.autograd.anomaly import note_origin
 from rushlight.autograd.batched_function import apply_batched
 from rushlight.autograd.duals import Level, Running, replace, tangent_of
+from rushlight.autograd.function_tangents import check_tangent
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.inplace import check_inplace, rebase_history
 from rushlight.autograd.node import NO_EDGE, Node, OutputInfo, info_of, set_history
@@ -29,10 +31,13 @@ class FunctionCtx:
     def __init__(self):
         self._to_save: tuple = ()
         self._saved: list[SavedTensor | None] | None = []
-        self._for_forward: tuple | None = None
+        self._for_forward: tuple = ()
         self._pushes = False
         self._dirty: tuple = ()
         self._non_differentiable: tuple = ()
+        # Positions of the outputs that are dirty inputs or have no gradient.
+        self._dirty_outputs: set[int] = set()
+        self._constant_outputs: set[int] = set()
         self._node: Callable[[], Node | None] = lambda: None
         self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
@@ -59,13 +64,36 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Tensor | None, ...]:
-        """The tensors of `save_for_backward`; RuntimeError after the graph was freed, or when one was modified."""
+        """The tensors of `save_for_backward`; RuntimeError after the graph was freed, or when one was modified.
+
+        In `jvp`, those of `save_for_forward`.
+        """
         if self._pushes:
-            return self._to_save if self._for_forward is None else self._for_forward
+            return self._for_forward
         if self._saved is None:
             raise RuntimeError(FREED)
         node = self._node()
         return tuple(None if item is None else item.unpack(node) for item in self._saved)
+
+    @property
+    def saved_variables(self) -> tuple[Tensor | None, ...]:
+        """Deprecated name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    def _note_outputs(self, outputs: tuple) -> None:
+        """Remember the positions of marked outputs."""
+        self._dirty_outputs = _positions(self._dirty, outputs)
+        self._constant_outputs = _positions(self._non_differentiable, outputs)
+        self._constant_outputs |= {index for index, value in enumerate(outputs) if not _has_derivative(value)}
+
+
+def _positions(marked: tuple, outputs: tuple) -> set[int]:
+    return {index for index, output in enumerate(outputs) if any(output is tensor for tensor in marked)}
+
+
+def _has_derivative(value: object) -> bool:
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _refuse_two_backwards(ctx: object, *grads: object) -> None:
@@ -121,8 +149,7 @@ class FunctionBackward(Node):
 
 
 def _zero_tangent(value: object) -> Tensor | None:
-    inexact = isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
-    return namespaces.aten.zeros_like.default(value) if inexact else None
+    return namespaces.aten.zeros_like.default(value) if _has_derivative(value) else None
 
 
 def _zeros(info: OutputInfo) -> Tensor | None:
@@ -138,9 +165,17 @@ class Function:
     """
 
     def __init__(self, *args: object, **kwargs: object):
-        raise RuntimeError(
+        warnings.warn(
             f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch."
+            "them on the class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+            DeprecationWarning, stacklevel=2,
+        )  # fmt: skip
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Raise RuntimeError: call `apply` of the class."""
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            "with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod
@@ -211,9 +246,12 @@ class Function:
         with no_grad():
             output = cls._forward(ctx, args)
         outputs = output if isinstance(output, tuple) else (output,)
+        ctx._note_outputs(outputs)
         if node is not None:
             ctx._node = weakref.ref(node)
             outputs = record(ctx, node, args, outputs)
+        else:
+            outputs = tuple(_as_output(ctx, output, args) for output in outputs)
         return (outputs if isinstance(output, tuple) else outputs[0]), ctx
 
     @classmethod
@@ -222,6 +260,7 @@ class Function:
         if ctx.materialize_grads:
             pairs = zip(args, tangents, strict=True)
             tangents = [_zero_tangent(value) if tangent is None else tangent for value, tangent in pairs]
+        versions = [None if tangent is None else tangent._version for tangent in tangents]
         ctx._pushes = True
         try:
             found = cls.jvp(ctx, *tangents)
@@ -233,14 +272,16 @@ class Function:
             raise RuntimeError(
                 f"Expected `{cls.__name__}.jvp` to return as many values as forward did, {len(outputs)}, but got {len(found)}"
             )
-        for value, tangent in zip(outputs, found, strict=True):
+        for index, (value, tangent) in enumerate(zip(outputs, found, strict=True)):
             if isinstance(value, Tensor) and tangent is not None:
                 if tangent.shape != value.shape:
                     raise RuntimeError(
                         f"Expected the tangents of `{cls.__name__}.jvp` to have the shapes of the outputs, but got "
                         f"{list(tangent.shape)} for an output of shape {list(value.shape)}"
                     )
-                replace(value, level, tangent)
+                check_tangent(ctx, index, value, tangent, args, tangents, versions)
+                if value._impl.view is None or tangent_of(value, level) is None:  # views share their base's tangent
+                    replace(value, level, tangent)
 
     @classmethod
     def _positional_args(cls, args: tuple, kwargs: dict) -> tuple:
@@ -265,6 +306,28 @@ class Function:
         output = cls.forward(*args)
         cls.setup_context(ctx, args, output)
         return output
+
+
+class InplaceFunction(Function):
+    """Deprecated base of Functions that write to an input; `mark_dirty` in any Function does the same.
+
+    `inplace` is stored on instances, for programs that read it.
+    """
+
+    def __init__(self, inplace: bool = False):
+        super().__init__()
+        self.inplace = inplace
+
+
+def _as_output(ctx: FunctionCtx, output: object, args: tuple) -> object:
+    """Return an output that is not recorded: a view where it is an input that `forward` did not write to."""
+    if not isinstance(output, Tensor) or any(output is tensor for tensor in ctx._dirty):
+        return output
+    made = output.view_as(output) if any(output is value for value in args) else output
+    view = made._impl.view
+    if view is not None:
+        view.origin, view.version = FUNCTION_VIEW, made._impl.version.value
+    return made
 
 
 def record(ctx: FunctionCtx, node: FunctionBackward, args: tuple, outputs: tuple) -> tuple:

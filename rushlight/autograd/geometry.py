@@ -31,8 +31,9 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
 
     A storage that is too small grows, for every tensor that shares it. RuntimeError for tensors that require grad.
     """
-    if self.requires_grad:
+    if self.requires_grad and not state.inference:
         raise RuntimeError("cannot resize variables that require grad")
+    _refuse_outside_inference(self._impl)
     _refuse_in_recordings("resize_")
     wanted = check_sizes(sizes[0] if len(sizes) == 1 and isinstance(sizes[0], list | tuple) else sizes)
     if self._impl.dtype.category == QUANTIZED:
@@ -44,6 +45,14 @@ def resize_(self: Tensor, *sizes: object, memory_format: memory_format | None = 
         if DETERMINISM.asked and self._impl.storage.nbytes > before:
             _fill_grown_part(self._impl, before)
     return self
+
+
+def _refuse_outside_inference(impl: TensorImpl) -> None:
+    if impl.inference and not state.inference:
+        raise RuntimeError(
+            "Inplace update to inference tensor outside InferenceMode is not allowed. You can make a clone to get a normal "
+            "tensor before doing inplace update."
+        )
 
 
 def _refuse_in_recordings(name: str) -> None:
@@ -81,6 +90,7 @@ def set_(
     tensors that require grad.
     """
     impl = self._impl
+    _refuse_outside_inference(impl)
     _refuse_in_recordings("set_")
     if state.grad_enabled and (self.requires_grad or (isinstance(source, Tensor) and source.requires_grad)):
         check_inplace(self)
@@ -122,6 +132,8 @@ def _set_geometry(impl: TensorImpl, storage: StorageImpl, sizes: tuple, strides:
         _grow(storage, needed)
     impl.replace_geometry(storage, sizes, strides, offset)
     impl.version.value += 1
+    if impl.autograd is not None:
+        impl.autograd.accumulator = None  # the old one makes gradients of the old sizes
 
 
 def _grow(storage: StorageImpl, nbytes: int) -> None:
@@ -146,6 +158,7 @@ def _define_view_in_place(name: str) -> Callable:
             return self
         if impl.fake or state.modes:
             raise NotImplementedError(f"{name} is not supported while a program is captured; use {name[:-1]} instead")
+        _refuse_outside_inference(impl)
         recorded = state.grad_enabled and impl.requires_grad
         if recorded:
             check_inplace(self)

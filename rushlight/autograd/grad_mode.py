@@ -155,6 +155,11 @@ def is_grad_enabled() -> bool:
     return state.grad_enabled
 
 
+def is_multithreading_enabled() -> bool:
+    """Return what `set_multithreading_enabled` has set."""
+    return _multithreading.enabled
+
+
 def is_inference_mode_enabled() -> bool:
     """Return whether inference mode is active."""
     return state.inference

@@ -8,8 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rushlight.autograd import forward_ad, jacobians
+from rushlight.autograd import jacobians
 from rushlight.autograd.backward import grad
+from rushlight.autograd.gradcheck_steps import (
+    GradcheckError,
+    check_constant,
+    check_multiplied_by_gradient,
+    check_outputs,
+    check_undefined,
+    differentiable_outputs,
+    is_checked,
+)
 from rushlight.core.dtype import complex128, float64
 from rushlight.core.layout import strided
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -19,8 +28,7 @@ from rushlight.ops.batching.levels import Mapping, add_batch_dim, remove_batch_d
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 
-class GradcheckError(RuntimeError):
-    """The analytical and the numerical gradients differ."""
+_BATCHED_FAILED = "gradcheck or gradgradcheck failed while testing batched gradient computation"
 
 
 class _Options(NamedTuple):
@@ -62,8 +70,8 @@ def gradcheck(
     varied and compared. `eps` is the step of the differences, `atol` and `rtol` are the tolerances, and `nondet_tol` is that
     between two runs of the backward. `check_undefined_grad`: outputs may have no gradient. `check_grad_dtypes`: gradients have
     the inputs' dtypes. `check_batched_grad`, `check_batched_forward_grad`: the same under vmap. `check_forward_ad`,
-    `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead of all. `masked` is for sparse
-    inputs, which are not supported.
+    `check_backward_ad`: which modes are compared. `fast_mode`: one random direction instead of all. `masked`: sparse inputs
+    are varied where they have values, instead of everywhere.
 
     GradcheckError with both Jacobians where they do not match, or False when `raise_exception` is off. ValueError for inputs
     that cannot be checked.
@@ -80,6 +88,8 @@ def gradcheck(
         check_forward_ad, check_backward_ad, fast_mode,
     )  # fmt: skip
     _check_inputs(given)
+    if not masked:
+        given = tuple(jacobians.with_all_values(value) if is_checked(value) else value for value in given)
     try:
         _Check(func, given, options).run()
     except GradcheckError:
@@ -90,36 +100,26 @@ def gradcheck(
 
 
 def _check_inputs(inputs: tuple) -> None:
-    checked = [(index, value) for index, value in enumerate(inputs) if _is_checked(value)]
+    checked = [(index, value) for index, value in enumerate(inputs) if is_checked(value)]
     if not checked:
         raise ValueError(
             "gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True."
         )
     for index, tensor in checked:
-        if tensor.layout is not strided:
-            raise ValueError(f"gradcheck takes dense tensors, but input {index} is {tensor.layout}: check one of its values")
         if tensor.dtype not in (float64, complex128):
             warnings.warn(
                 f"Input #{index} requires gradient and is not a double precision floating point or complex. This check will "
                 "likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=3,
             )
+        if tensor.layout is not strided:
+            continue
         steps = zip(tensor.shape, tensor.stride(), strict=True)
         if tensor.numel() and any(size > 1 and stride == 0 for size, stride in steps):
             raise RuntimeError(
                 f"The {index}th input has a dimension with stride 0. gradcheck only supports inputs whose elements do not "
                 "overlap, which it varies one by one: pass input.contiguous()."
             )
-
-
-def _is_checked(value: object) -> bool:
-    return isinstance(value, Tensor) and value.requires_grad and (value.is_floating_point() or value.is_complex())
-
-
-def _outputs(function: Callable, inputs: Sequence) -> list[Tensor]:
-    result = function(*inputs)
-    found = list(result) if isinstance(result, tuple | list) else [result]
-    return [value for value in found if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())]
 
 
 class _Check:
@@ -130,87 +130,125 @@ class _Check:
         self.inputs = inputs
         self.options = options
         self.random = np.random.default_rng(0)
+        self.checked = [(index, value) for index, value in enumerate(inputs) if is_checked(value)]
 
     def run(self) -> None:
         """Raise GradcheckError for the first difference."""
         outputs = self.outputs()
-        for index, tensor in enumerate(self.inputs):
-            if not _is_checked(tensor):
-                continue
-            if self.options.fast:
-                self._compare_along_one(outputs, tensor, index)
-                continue
-            wanted = jacobians.numerical(self.outputs, tensor, self.options.eps)
-            if self.options.backward:
-                self._compare_backward(wanted, outputs, tensor, index)
-            if self.options.forward:
-                self._compare_forward(wanted, tensor, index)
-        if self.options.backward and self.options.undefined:
-            self._check_undefined(outputs)
+        check_outputs(outputs)
+        recorded = [output for output in outputs if output.requires_grad]
+        if not recorded:
+            check_constant(self.function, self.inputs, [value for _, value in self.checked], self.options.eps)
+            return
+        compare = self._compare_along_one if self.options.fast else self._compare_all
+        if self.options.backward:
+            compare(outputs)
+        if self.options.forward:
+            (self._compare_forward_along_one if self.options.fast else self._compare_forward)()
+            for index, tensor in self.checked:
+                if self.options.undefined and len(self.checked) > 1:
+                    self._check_zero_tangents(tensor, index)
+                if self.options.batched_forward:
+                    self._check_batched_forward(tensor, index)
+        if self.options.backward:
+            self._check_gradients(outputs, recorded)
 
     def outputs(self) -> list[Tensor]:
-        return _outputs(self.function, self.inputs)
+        return differentiable_outputs(self.function, self.inputs)
 
-    def _outputs_with(self, index: int, value: Tensor) -> list[Tensor]:
-        """Return the outputs with one input replaced by another tensor."""
-        return _outputs(self.function, [value if position == index else each for position, each in enumerate(self.inputs)])
-
-    def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str) -> None:
+    def _compare(self, wanted: np.ndarray, found: np.ndarray, position: int, index: int, kind: str = "") -> None:
         if not np.allclose(found, wanted, rtol=self.options.rtol, atol=self.options.atol, equal_nan=True):
+            head = f"Jacobian {kind}mismatch for output {position} with respect to input {index},"
+            note = "\nBoth are along a random direction (fast mode)." if self.options.fast else ""
+            part = ""
+            half = wanted.shape[1] // 2 if wanted.ndim == 2 else 0
+            if half and self.is_complex_output[position]:
+                same_imaginary = np.allclose(
+                    found[:, half:], wanted[:, half:], rtol=self.options.rtol, atol=self.options.atol, equal_nan=True
+                )
+                part = f"While considering the {'real' if same_imaginary else 'imaginary'} part of complex outputs only, "
+            raise GradcheckError(f"{part}{head}\nnumerical:{wanted}\nanalytical:{found}\n{note}")
+
+    def _compare_all(self, outputs: list[Tensor]) -> None:
+        self.is_complex_output = [output.is_complex() for output in outputs]
+        for index, tensor in self.checked:
+            wanted = jacobians.numerical(self.outputs, tensor, self.options.eps)
+            for position, output in enumerate(outputs):
+                found = jacobians.of_gradients(output, tensor)
+                self._check_repeatable(found, jacobians.of_gradients(output, tensor))
+                self._compare(wanted[position] if wanted else np.zeros_like(found), found, position, index)
+
+    def _check_repeatable(self, found: np.ndarray, again: np.ndarray) -> None:
+        if not np.allclose(found, again, rtol=0, atol=self.options.nondet_tol, equal_nan=True):
             raise GradcheckError(
-                f"{kind}Jacobian mismatch for output {position} with respect to input {index},\n"
-                f"numerical:{wanted}\nanalytical:{found}\n"
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                "different values, although analytical gradient matches numerical gradient. The tolerance for "
+                f"nondeterminism was {self.options.nondet_tol}."
             )
 
-    def _compare_backward(self, wanted: list, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
-        for position, output in enumerate(outputs):
-            found = jacobians.of_gradients(output, tensor)
-            again = jacobians.of_gradients(output, tensor)
-            self._compare(wanted[position], found, position, index, "")
-            if not np.allclose(found, again, rtol=0, atol=self.options.nondet_tol, equal_nan=True):
-                raise GradcheckError(
-                    "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                    "different values, although analytical gradient matches numerical gradient. The tolerance for "
-                    f"nondeterminism was {self.options.nondet_tol}."
-                )
-            if output.requires_grad:
-                self._check_gradient(output, tensor)
+    def _compare_along_one(self, outputs: list[Tensor]) -> None:
+        """Compare along one random direction of each input and with one random gradient of each output."""
+        self.is_complex_output = [False for _ in outputs]
+        for index, tensor in self.checked:
+            direction = self._direction(tensor)
+            differences = jacobians.difference_along(self.outputs, tensor, direction, self.options.eps)
+            for position, output in enumerate(outputs):
+                start = self._random_like(output)
+                wanted = differences[position] @ jacobians.coordinates(start)
+                found, again = (jacobians.of_gradients(output, tensor, [start])[:, 0] for _ in range(2))
+                self._check_repeatable(found, again)
+                self._compare(np.array(wanted), np.array(found @ jacobians.coordinates(direction)), position, index)
 
-    def _check_gradient(self, output: Tensor, tensor: Tensor) -> None:
-        starts = [tensor_from_array(self._random_like(output)) for _ in range(2)]
-        (found,) = grad(output, tensor, starts[0], retain_graph=True, allow_unused=True)
-        if found is not None and self.options.dtypes and found.dtype is not tensor.dtype:
-            raise GradcheckError(f"Gradient has dtype mismatch: {found.dtype} for an input of {tensor.dtype}")
-        if self.options.batched and output.numel():
-            self._check_batched(output, tensor, starts)
+    def _direction(self, tensor: Tensor) -> np.ndarray:
+        """Return a random direction of the elements that can be varied."""
+        direction = self._random_like(tensor)
+        if tensor.layout is not strided:
+            direction *= jacobians.mask_of(tensor)
+        return direction / (np.linalg.norm(direction) or 1.0)  # a step of length eps, however many elements there are
 
-    def _check_batched(self, output: Tensor, tensor: Tensor, starts: list[Tensor]) -> None:
-        options = {"retain_graph": True, "allow_unused": True}
-        try:
-            (together,) = grad(output, tensor, aten.stack(starts), is_grads_batched=True, **options)
-        except Exception as error:  # anything that an operator raises under vmap
-            raise GradcheckError(f"While computing batched gradients, got: {error}") from error
-        for position, start in enumerate(starts):
-            (one,) = grad(output, tensor, start, **options)
-            self._compare_batched(None if together is None else together[position], one)
+    def _tangents(self, index: int, tangent: Tensor, zeros: bool = True) -> list[Tensor | None]:
+        """Return tangents of all inputs: this one of input `index`, and zeros or none for the others."""
+        return [
+            tangent if position == index else aten.zeros_like(value.detach()) if zeros and is_checked(value) else None
+            for position, value in enumerate(self.inputs)
+        ]
 
-    def _compare_batched(self, found: Tensor | None, wanted: Tensor | None) -> None:
-        arrays = [np.zeros(1) if value is None else value.numpy(force=True) for value in (found, wanted)]
-        if not np.allclose(*arrays, self.options.rtol, self.options.atol):
-            raise GradcheckError("Batched gradients differ from those that are computed one by one")
+    def _push(self, index: int, tangent: Tensor, zeros: bool = True) -> list[tuple]:
+        inputs = [value.detach() if is_checked(value) else value for value in self.inputs]
+        return jacobians.push(
+            lambda given: differentiable_outputs(self.function, given), inputs, self._tangents(index, tangent, zeros)
+        )
 
-    def _compare_forward(self, wanted: list, tensor: Tensor, index: int) -> None:
-        found = jacobians.forward(lambda dual: self._outputs_with(index, dual), tensor)
-        for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
-            self._compare(one, other, position, index, "Forward mode: ")
-        if self.options.batched_forward:
-            self._check_batched_forward(tensor, index)
+    def _compare_forward(self) -> None:
+        kind = "computed with forward mode "
+        for index, tensor in self.checked:
+            wanted = jacobians.numerical(self.outputs, tensor, self.options.eps)
+            rows = [
+                jacobians.tangent_coordinates(self._push(index, tensor_from_array(direction)))
+                for direction in jacobians.directions(tensor)
+            ]
+            for position, column in enumerate(zip(*rows, strict=True)):
+                self._compare(wanted[position], np.array(column), position, index, kind)
+
+    def _compare_forward_along_one(self) -> None:
+        for index, tensor in self.checked:
+            direction = self._direction(tensor)
+            wanted = jacobians.difference_along(self.outputs, tensor, direction, self.options.eps)
+            found = jacobians.tangent_coordinates(self._push(index, tensor_from_array(direction)))
+            for position, (one, other) in enumerate(zip(wanted, found, strict=True)):
+                self._compare(one, other, position, index, "computed with forward mode ")
+
+    def _check_zero_tangents(self, tensor: Tensor, index: int) -> None:
+        """Check that zero tangents of the other inputs have the effect of none."""
+        tangent = tensor_from_array(self._random_like(tensor))
+        with_zeros, without = (jacobians.tangent_coordinates(self._push(index, tangent, zeros)) for zeros in (True, False))
+        for one, other in zip(with_zeros, without, strict=True):
+            if not np.allclose(one, other, self.options.rtol, self.options.atol, equal_nan=True):
+                raise GradcheckError("Forward mode differs between inputs without a tangent and inputs whose tangent is zero")
 
     def _check_batched_forward(self, tensor: Tensor, index: int) -> None:
         def push(direction: Tensor) -> list[Tensor]:
-            with forward_ad.dual_level():
-                outputs = self._outputs_with(index, forward_ad.make_dual(tensor.detach(), direction))
-                found = [(output, forward_ad.unpack_dual(output).tangent) for output in outputs]
+            found = self._push(index, direction, zeros=False)
             return [aten.zeros_like(output) if tangent is None else tangent for output, tangent in found]
 
         tangents = [tensor_from_array(self._random_like(tensor)) for _ in range(2)]
@@ -219,48 +257,45 @@ class _Check:
                 made = push(add_batch_dim(aten.stack(tangents), 0, level))
                 together = [remove_batch_dim(value, level, 0) for value in made]
         except Exception as error:  # anything that an operator raises under vmap
-            raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+            raise GradcheckError(f"{_BATCHED_FAILED}. While computing batched gradients, got: {error}") from error
         for position, tangent in enumerate(tangents):
             for batch, one in zip(together, push(tangent), strict=True):
                 self._compare_batched(batch[position], one)
 
-    def _compare_along_one(self, outputs: list[Tensor], tensor: Tensor, index: int) -> None:
-        """Compare along one random direction of an input and with one random gradient of each output."""
-        direction = self._random_like(tensor)
-        direction /= np.linalg.norm(direction) or 1.0  # a step of length eps, however many elements there are
-        differences = jacobians.difference_along(self.outputs, tensor, direction, self.options.eps)
-        tangents = self._forward_tangents(tensor, index, direction) if self.options.forward else None
-        for position, output in enumerate(outputs):
-            start = self._random_like(output)
-            wanted = differences[position] @ jacobians.coordinates(start)
-            if self.options.backward:
-                found = jacobians.of_gradients(output, tensor, [start])[:, 0] @ jacobians.coordinates(direction)
-                self._compare(np.array(wanted), np.array(found), position, index, "Fast mode: ")
-            if tangents is not None:
-                self._compare(differences[position], tangents[position], position, index, "Fast mode: Forward mode: ")
-
-    def _forward_tangents(self, tensor: Tensor, index: int, direction: np.ndarray) -> list[np.ndarray]:
-        forward_ad = jacobians.forward_ad
-        with forward_ad.dual_level():
-            dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
-            parts = [forward_ad.unpack_dual(value) for value in self._outputs_with(index, dual)]
-        return [jacobians.coordinates(np.zeros_like(primal.numpy(force=True)) if tangent is None else tangent.numpy(force=True))
-                for primal, tangent in parts]  # fmt: skip
-
-    def _check_undefined(self, outputs: list[Tensor]) -> None:
-        """Check that the backward accepts a gradient for a single output, with the others undefined."""
-        checked = [value for value in self.inputs if _is_checked(value)]
-        recorded = [output for output in outputs if output.requires_grad]
-        if len(recorded) < 2:
-            return
+    def _check_gradients(self, outputs: list[Tensor], recorded: list[Tensor]) -> None:
+        """Check what the gradients are like, apart from their values."""
+        inputs = [value for _, value in self.checked]
         for output in recorded:
-            try:
-                grad(output, checked, tensor_from_array(self._random_like(output)), retain_graph=True, allow_unused=True)
-            except (RuntimeError, TypeError, AttributeError) as error:
-                raise GradcheckError(
-                    f"Expected backward function to handle undefined output grads, but with one of {len(recorded)} outputs it "
-                    f"raised {error!r}"
-                ) from error
+            for tensor in inputs:
+                if self.options.batched and output.numel():
+                    self._check_batched(output, tensor)
+                if self.options.dtypes:
+                    self._check_dtype(output, tensor)
+        check_multiplied_by_gradient(recorded, inputs)
+        if self.options.undefined:
+            check_undefined(recorded, inputs)
+
+    def _check_dtype(self, output: Tensor, tensor: Tensor) -> None:
+        start = tensor_from_array(self._random_like(output))
+        (found,) = grad(output, tensor, start, retain_graph=True, allow_unused=True)
+        if found is not None and found.dtype is not tensor.dtype:
+            raise GradcheckError(f"Gradient has dtype mismatch: {found.dtype} for an input of {tensor.dtype}")
+
+    def _check_batched(self, output: Tensor, tensor: Tensor) -> None:
+        starts = [tensor_from_array(self._random_like(output)) for _ in range(2)]
+        options = {"retain_graph": True, "allow_unused": True}
+        try:
+            (together,) = grad(output, tensor, aten.stack(starts), is_grads_batched=True, **options)
+        except Exception as error:  # anything that an operator raises under vmap
+            raise GradcheckError(f"{_BATCHED_FAILED}. While computing batched gradients, got: {error}") from error
+        for position, start in enumerate(starts):
+            (one,) = grad(output, tensor, start, **options)
+            self._compare_batched(None if together is None else together[position], one)
+
+    def _compare_batched(self, found: Tensor | None, wanted: Tensor | None) -> None:
+        arrays = [np.zeros(1) if value is None else jacobians.array_of(value) for value in (found, wanted)]
+        if not np.allclose(*arrays, self.options.rtol, self.options.atol):
+            raise GradcheckError(f"{_BATCHED_FAILED}. Batched gradients differ from those that are computed one by one")
 
     def _random_like(self, tensor: Tensor) -> np.ndarray:
         values = self.random.standard_normal(tensor.shape)
@@ -295,7 +330,7 @@ def gradgradcheck(
     (`check_fwd_over_rev`). All else is as in `gradcheck`.
     """
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    outputs = [value for value in _outputs(func, given) if value.requires_grad]
+    outputs = [value for value in differentiable_outputs(func, given) if value.requires_grad]
     if grad_outputs is None:
         starts = _random_starts(outputs, gen_non_contig_grad_outputs)
     else:
@@ -304,8 +339,8 @@ def gradgradcheck(
     def first_order(*values: object) -> tuple[Tensor, ...]:
         points, gradients = values[: len(given)], values[len(given) :]
         points = tuple(_require_grad_if_checked(value, like) for value, like in zip(points, given, strict=True))
-        checked = [value for value, like in zip(points, given, strict=True) if _is_checked(like)]
-        results = [value for value in _outputs(func, points) if value.requires_grad]
+        checked = [value for value, like in zip(points, given, strict=True) if is_checked(like)]
+        results = [value for value in differentiable_outputs(func, points) if value.requires_grad]
         found = grad(results, checked, gradients, create_graph=True, allow_unused=True)
         return tuple(value for value in found if value is not None)
 
@@ -318,7 +353,7 @@ def gradgradcheck(
 
 def _require_grad_if_checked(value: object, like: object) -> object:
     """Return an input recorded by the outer order, even where a dual tensor stands for it."""
-    return value.requires_grad_() if _is_checked(like) and not value.requires_grad else value
+    return value.requires_grad_() if is_checked(like) and not value.requires_grad else value
 
 
 def _random_starts(outputs: list[Tensor], with_gaps: bool) -> tuple[Tensor, ...]:

@@ -13,7 +13,11 @@ import numpy as np
 
 from rushlight.autograd import forward_ad
 from rushlight.autograd.backward import grad
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.layout import sparse_coo, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.core.wrapper_subclasses import sees_operators
+from rushlight.ops import aten
 from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, toggle_lazy_bits
 
 Function = Callable[[], list[Tensor]]
@@ -36,25 +40,104 @@ def directions(tensor: Tensor) -> Iterator[np.ndarray]:
             yield direction
 
 
-def _memory_of(tensor: Tensor, change: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the memory of a tensor, and the change of that memory that changes the tensor's value by `change`."""
-    bits = lazy_bits(tensor)
-    signed = -change if bits & NEGATIVE else change
-    return toggle_lazy_bits(tensor.detach(), bits)._impl.array, signed.conjugate() if bits & CONJUGATE else signed
+def array_of(tensor: Tensor) -> np.ndarray:
+    """Return the elements of a tensor, which may be sparse. Those of a wrapper subclass are read one by one, by operators."""
+    dense = tensor.detach() if tensor.layout is strided else tensor.detach().to_dense()
+    if not sees_operators(dense):
+        return dense.numpy(force=True)
+    elements = [element.item() for element in dense.reshape(-1).unbind()]
+    return np.array(elements, dense.dtype.numpy).reshape(dense.shape)
+
+
+class _Place:
+    """The memory of a tensor, which can be moved along a direction and back. Sparse tensors move where they have values."""
+
+    def __init__(self, tensor: Tensor):
+        self.positions: np.ndarray | None = None
+        place = tensor.detach()
+        if tensor.layout is not strided:
+            self.positions = _positions_of_values(place)
+            place = _values_of(place)
+        self.bits = lazy_bits(place)
+        self.place = toggle_lazy_bits(place, self.bits)
+        with no_grad():
+            self.original = array_of(self.place).copy()
+
+    def move(self, change: np.ndarray) -> None:
+        """Set the tensor to its original value plus `change`, an array of its shape."""
+        if self.positions is not None:
+            given = self.positions >= 0
+            sparse = np.zeros(self.original.size, change.dtype)
+            sparse[self.positions[given]] = change[given]
+            change = sparse.reshape(self.original.shape)
+        change = -change if self.bits & NEGATIVE else change
+        change = change.conjugate() if self.bits & CONJUGATE else change
+        moved = np.asarray(self.original + change)
+        if not sees_operators(self.place):
+            self.place._impl.array[...] = moved  # unlike an operator, this leaves the version as it is
+            return
+        version = self.place._impl.version.value
+        with no_grad():
+            self.place.copy_(tensor_from_array(moved))
+        self.place._impl.version.value = version
+
+
+def mask_of(tensor: Tensor) -> np.ndarray:
+    """Return where a sparse tensor has values."""
+    return _positions_of_values(tensor.detach()) >= 0
+
+
+def with_all_values(tensor: Tensor) -> Tensor:
+    """Return a sparse tensor with a value at each position, as a new leaf. Dense tensors stay as they are."""
+    if tensor.layout is strided:
+        return tensor
+    dense = tensor.detach().to_dense()
+    whole = aten.ones_like(dense).to_sparse(layout=tensor.layout)
+    values = _values_of(whole)
+    order = _positions_of_values(whole).ravel()
+    flat = np.zeros(order.size, dense.dtype.numpy)
+    flat[order] = dense.numpy(force=True).ravel()
+    values._impl.array[...] = flat.reshape(values.shape)
+    return whole.requires_grad_()
+
+
+def _values_of(tensor: Tensor) -> Tensor:
+    return tensor._values() if tensor.layout is sparse_coo else tensor.values()
+
+
+def _positions_of_values(tensor: Tensor) -> np.ndarray:
+    """Return an array of a sparse tensor's shape: the index of each element among the values, -1 where it has none."""
+    numbered = tensor.clone()
+    values = _values_of(numbered)
+    with no_grad():
+        values.copy_(tensor_from_array(np.arange(1, values.numel() + 1)).reshape(values.shape))
+    return numbered.to_dense().numpy(force=True).real.astype(np.int64) - 1
 
 
 def difference_along(function: Function, tensor: Tensor, direction: np.ndarray, eps: float) -> list[np.ndarray]:
     """Return the central difference of each output along a direction of an input. The input is restored afterwards."""
-    array, change = _memory_of(tensor, eps * direction)
-    original = array.copy()
+    place = _Place(tensor)
     try:
-        array[...] = original + change
-        high = [coordinates(value.numpy(force=True)) for value in function()]
-        array[...] = original - change
-        low = [coordinates(value.numpy(force=True)) for value in function()]
+        place.move(eps * direction)
+        high = function()
+        above = [coordinates(array_of(value)) for value in high]
+        place.move(-eps * direction)
+        low = function()
+        below = [coordinates(array_of(value)) for value in low]
     finally:
-        array[...] = original
-    return [(after - before) / (2 * eps) for after, before in zip(high, low, strict=True)]
+        place.move(0 * direction)
+    _check_same_form(high, low)
+    return [(after - before) / (2 * eps) for after, before in zip(above, below, strict=True)]
+
+
+def _check_same_form(high: list[Tensor], low: list[Tensor]) -> None:
+    for one, other in zip(high, low, strict=True):
+        for name in ("shape", "dtype"):
+            if getattr(one, name) != getattr(other, name):
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same {name} when inputs are perturbed by eps, but got "
+                    f"{getattr(one, name)} and {getattr(other, name)}"
+                )
 
 
 def numerical(function: Function, tensor: Tensor, eps: float) -> list[np.ndarray]:
@@ -76,18 +159,20 @@ def of_gradients(output: Tensor, tensor: Tensor, starts: Sequence[np.ndarray] | 
 def gradient(output: Tensor, tensor: Tensor, start: np.ndarray) -> np.ndarray:
     """Return the gradient of an input for a gradient of an output; zeros where the backward returns none."""
     (found,) = grad(output, tensor, tensor_from_array(start), retain_graph=True, allow_unused=True)
-    return np.zeros(tensor.shape, tensor.dtype.numpy) if found is None else found.numpy(force=True)
+    return np.zeros(tensor.shape, tensor.dtype.numpy) if found is None else array_of(found)
 
 
-def forward(function: Callable[[Tensor], list[Tensor]], tensor: Tensor) -> list[np.ndarray]:
-    """Return the Jacobian of each output by forward mode; `function` is called with a dual tensor in place of the tensor."""
-    columns = []
-    for direction in directions(tensor):
-        with forward_ad.dual_level():
-            dual = forward_ad.make_dual(tensor.detach(), tensor_from_array(direction))
-            parts = [forward_ad.unpack_dual(value) for value in function(dual)]
-        columns.append([
-            np.zeros_like(coordinates(primal.numpy(force=True))) if tangent is None else coordinates(tangent.numpy(force=True))
-            for primal, tangent in parts
-        ])  # fmt: skip
-    return [np.array(rows) for rows in zip(*columns, strict=True)]
+def push(function: Callable[[list], list[Tensor]], inputs: Sequence, tangents: Sequence[Tensor | None]) -> list[tuple]:
+    """Return each output of `function` and its tangent. Inputs with a tangent are passed as dual tensors."""
+    with forward_ad.dual_level():
+        pairs = zip(inputs, tangents, strict=True)
+        given = [value if tangent is None else forward_ad.make_dual(value.detach(), tangent) for value, tangent in pairs]
+        return [tuple(forward_ad.unpack_dual(value)) for value in function(given)]
+
+
+def tangent_coordinates(pairs: list[tuple]) -> list[np.ndarray]:
+    """Return the coordinates of tangents, zeros where there are none."""
+    return [
+        np.zeros_like(coordinates(array_of(value))) if tangent is None else coordinates(array_of(tangent))
+        for value, tangent in pairs
+    ]

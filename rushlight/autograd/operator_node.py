@@ -21,10 +21,11 @@ class Recipe:
     """The inputs and outputs that an operator's formulas need, computed once per operator: positions of inputs, and the tensors
     that each formula saves.
 
-    `plan` holds the same for C code, which records and evaluates with it (`csrc/record.h`).
+    `node_type` is the class of the operator's nodes. `plan` holds all of this for C code, which records and evaluates with it
+    (`csrc/record.h`).
     """
 
-    __slots__ = ("op", "derivative", "inputs", "saved_inputs", "saved_outputs", "plan")
+    __slots__ = ("op", "derivative", "inputs", "saved_inputs", "saved_outputs", "node_type", "plan")
 
     def __init__(self, op: OpOverload, derivative: Derivative):
         schema = op._schema
@@ -36,6 +37,7 @@ class Recipe:
             tuple((name, int(name[6:] or 0)) for name in formula.names if name.startswith("result"))
             for formula in derivative.formulas
         )
+        self.node_type = type(_node_name(schema.name), (OperatorBackward,), {})
         self.plan = self._plan(schema)
 
     def _plan(self, schema: FunctionSchema) -> tuple:
@@ -49,7 +51,16 @@ class Recipe:
             tuple(position for position, _ in self.op._fixed_lists),
             tuple(_plan_of_formula(*parts) for parts in formulas),
             tuple(self.derivative.non_differentiable_outputs),
+            self.node_type,
         )
+
+
+def _node_name(operator: str) -> str:
+    """Return an operator's name in camel case, as "AddBackward0"; "NllLossBackward0" for `nll_loss_forward`."""
+    if operator == "copy_":
+        return "CopyBackwards"
+    words = operator.strip("_").removesuffix("_forward").split("_")
+    return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 
 
 def _plan_of_formula(formula: Formula, positions: tuple, saved_inputs: tuple, saved_outputs: tuple) -> tuple:
@@ -98,7 +109,8 @@ def _add_edges(value: object, edges: list[Edge]) -> bool | list[bool]:
 class OperatorBackward(OperatorNode, Node):
     """Evaluates the formulas of an operator whose inputs have edges into the tape.
 
-    `needs` says per formula and input whether its gradient is needed, as a list of bools where the input is a list.
+    `needs` says per formula and input whether its gradient is needed, as a list of bools where the input is a list. Every
+    operator has a subclass, named like its node (`Recipe.node_type`).
     """
 
     def __init__(self, recipe: Recipe, stack: list):
@@ -119,11 +131,6 @@ class OperatorBackward(OperatorNode, Node):
     def is_wanted(self) -> bool:
         """Whether any gradient is needed."""
         return any(self._wanted)
-
-    def name(self) -> str:
-        """Return the operator's name in camel case, as "AddBackward0"; "NllLossBackward0" for `nll_loss_forward`."""
-        words = self.recipe.op._schema.name.strip("_").removesuffix("_forward").split("_")
-        return "".join(word[:1].upper() + word[1:] for word in words) + "Backward0"
 
     def save_inputs(self, stack: list, written: int | None = None) -> None:
         """Save the inputs that the needed formulas name; the one at position `written` is copied."""
@@ -173,4 +180,4 @@ class NotImplementedBackward(Node):
         self.next_functions = tuple(gradient_edge(value) for value in inputs)
 
     def apply(self, grads):
-        raise RuntimeError(f"derivative for {self.op.name} is not implemented")
+        raise NotImplementedError(f"derivative for {self.op.name} is not implemented")

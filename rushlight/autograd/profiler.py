@@ -52,17 +52,20 @@ class profile:  # noqa: N801  (torch's name)
     Afterwards it has `function_events`, `key_averages()`, `table()`, `total_average()` and `export_chrome_trace(path)`. With
     `record_shapes`, `with_stack`, `profile_memory` and `with_flops` events have their inputs' shapes, the program's frames, the
     bytes of new memory among results, and the floating-point operations of products. `use_cpu=False` is a ValueError, and so is
-    a `use_device` that is not there.
+    a `use_device` that is not there. `use_kineto` chooses between two recorders of PyTorch, of which Kineto is not there:
+    RuntimeError if it is True.
     """
 
     def __init__(
         self, enabled: bool = True, *, use_device: str | None = None, record_shapes: bool = False, with_flops: bool = False,
-        profile_memory: bool = False, with_stack: bool = False, use_cpu: bool = True,
+        profile_memory: bool = False, with_stack: bool = False, use_kineto: bool = False, use_cpu: bool = True,
     ) -> None:  # fmt: skip
         if not use_cpu:
             raise ValueError("profile: only the CPU is there to be watched, got use_cpu=False")
         if use_device not in (None, "cpu"):
             raise ValueError(f"profile: only the CPU is there to be watched, got use_device={use_device!r}")
+        if use_kineto:
+            raise RuntimeError("profile: Kineto is not there, which kineto_available() tells; got use_kineto=True")
         self.enabled = enabled
         self.function_events: Any = None
         self._wish = (record_shapes, profile_memory, with_stack, with_flops)
@@ -119,6 +122,11 @@ class profile:  # noqa: N801  (torch's name)
         return "<unfinished torch.autograd.profile>" if self.function_events is None else str(self.function_events)
 
     __str__ = __repr__
+
+
+def kineto_available() -> bool:
+    """Return False: PyTorch's recorder for several devices is not part of this library, whose profiler watches the CPU."""
+    return False
 
 
 def _is_profiler_enabled() -> bool:

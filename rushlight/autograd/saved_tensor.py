@@ -99,9 +99,10 @@ class SavedTensor(_C.SavedTensorBase):
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(found).__name__}"
             )
         node, index = _producer(owner, self.output_nr) if self.output_nr is not None else self.edge
+        if node is None:
+            return found
         output = _alias(found)
-        if node is not None:
-            set_history(output._impl, node, index)
+        set_history(output._impl, node, index)
         return output
 
     def _version_error(self, owner: Node) -> str:

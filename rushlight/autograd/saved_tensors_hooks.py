@@ -22,11 +22,10 @@ class saved_tensors_hooks:
 
     def __enter__(self):
         check_allowed()
-        self._previous = state.saved_tensor_hooks
-        state.saved_tensor_hooks = (*self._previous, (self.pack_hook, self.unpack_hook))
+        state.saved_tensor_hooks = (*state.saved_tensor_hooks, (self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *error: object):
-        state.saved_tensor_hooks = self._previous
+        state.saved_tensor_hooks = state.saved_tensor_hooks[:-1]
 
 
 class save_on_cpu(saved_tensors_hooks):

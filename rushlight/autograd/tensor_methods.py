@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable
 
 from rushlight.autograd.backward import backward as run
 from rushlight.autograd.node import HookHandle, Node
+from rushlight.autograd.retained import retain_gradient
 from rushlight.autograd.view_history import gradient_edge, refresh_view
 from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state
 from rushlight.ops.batching.layout import is_batched
 
 
@@ -72,12 +73,7 @@ def retain_grad(self: Tensor) -> None:
     _check_not_batched(self, "retain_grad")
     if not self.requires_grad:
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    node = self.grad_fn
-    if node is not None:
-        meta = self._impl.autograd
-        meta.retains_grad = True
-        # A weak reference, because the tensor owns the node.
-        node.make_hooks().retain[meta.output_nr] = weakref.ref(self._impl)
+    retain_gradient(self)
 
 
 def detach_(self: Tensor) -> Tensor:
@@ -87,6 +83,8 @@ def detach_(self: Tensor) -> Tensor:
     meta = self._impl.autograd
     if meta is not None:
         meta.grad_fn, meta.output_nr, meta.requires_grad, meta.retains_grad = None, 0, False, False
+    for level in state.dual_levels:
+        level.tangents.pop(self._impl, None)
     return self
 
 

@@ -53,7 +53,7 @@ def _link_autograd(op: OpOverload, below: int) -> Callable:
 
 def _record(recipe: Recipe, lower: Callable, args: tuple, kwargs: dict):
     stack = recipe.op.normalize(args, kwargs)
-    node = OperatorBackward(recipe, stack)
+    node = recipe.node_type(recipe, stack)
     if not node.is_wanted and not _records(recipe, stack):
         return lower(*args, **kwargs)
     node.save_inputs(stack)
@@ -89,7 +89,7 @@ def _make_inplace_kernel(op: OpOverload, recipe: Recipe | None, lower: Callable)
     def slow(self, *args, **kwargs):
         check_inplace(self)
         if recipe is None and op not in NON_DIFFERENTIABLE:
-            raise RuntimeError(f"derivative for {op.name} is not implemented")
+            raise NotImplementedError(f"derivative for {op.name} is not implemented")
         stack = op.normalize((self, *args), kwargs)
         node = None if recipe is None else _make_inplace_node(recipe, stack)
         with ExcludeKeys(AUTOGRAD_BITS):
@@ -110,7 +110,7 @@ def _records(recipe: Recipe, stack: list) -> bool:
 
 
 def _make_inplace_node(recipe: Recipe, stack: list) -> OperatorBackward:
-    node = OperatorBackward(recipe, stack)
+    node = recipe.node_type(recipe, stack)
     node.save_inputs(stack, written=0)
     return node
 

@@ -72,6 +72,8 @@ class Tensor(_C.TensorBase):
         made = object.__new__(cls)
         if len(args) == 1 and isinstance(args[0], Tensor):
             made._impl = args[0]._impl
+        elif len(args) == 1 and isinstance(args[0], Size):
+            made._impl = empty_impl(tuple(args[0]), get_default_dtype())
         elif len(args) == 1 and isinstance(args[0], list | tuple | np.ndarray):
             made._impl = impl_from_array(np.array(args[0], get_default_dtype().numpy), get_default_dtype())
         elif len(args) == 1 and isinstance(args[0], UntypedStorage | TypedStorage):
@@ -82,6 +84,9 @@ class Tensor(_C.TensorBase):
             given = ", ".join(type(argument).__name__ for argument in args)
             raise TypeError(f"Tensor() takes sizes, or one sequence of values, but got ({given})")
         return made
+
+    def __delitem__(self, index: object) -> None:
+        raise TypeError("Tensor does not support deleting items")
 
     # Geometry
 
@@ -372,6 +377,8 @@ class Tensor(_C.TensorBase):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         if value is not None:
+            if value is self:
+                raise RuntimeError("can't assign Variable as its own grad")
             if not isinstance(value, Tensor):
                 raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
             if value._impl.sizes != self._impl.sizes:
@@ -383,6 +390,11 @@ class Tensor(_C.TensorBase):
                 raise RuntimeError(
                     f"attempting to assign a gradient with dtype '{value.dtype}' to a tensor with dtype '{self.dtype}'. Please "
                     "ensure that the gradient and the tensor have the same dtype"
+                )
+            if value.device.type != self.device.type:
+                raise RuntimeError(
+                    f"attempting to assign a gradient with device type '{value.device.type}' to a tensor with device type "
+                    f"'{self.device.type}'. Please ensure that the gradient and the tensor are on the same device"
                 )
         self._autograd_meta().grad = value
 

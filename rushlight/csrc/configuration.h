@@ -18,7 +18,7 @@ typedef struct {
     PyObject *numpy_name;       /* "numpy", the attribute of a dtype that holds its NumPy dtype */
     PyObject *make_array;       /* TensorImpl -> numpy.ndarray */
     PyObject *gradient_edge;    /* Tensor -> (Node | None, int) */
-    PyObject *node_type;        /* OperatorBackward, a subclass of OperatorNode */
+    PyObject *node_type;        /* OperatorBackward, a subclass of OperatorNode and the base of the operators' own types */
     PyObject *accumulate_type;  /* AccumulateGrad, a subclass of AccumulateNode */
     PyObject *save;             /* value -> what a node saves of it */
     PyObject *save_output;      /* (tensor, output number) -> what a node saves of its own output */

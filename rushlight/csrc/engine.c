@@ -313,7 +313,8 @@ static int step(Run *run, NodeBase *node)
     PyObject *grads = take_buffer(run, node);
     if (!grads)
         return -1;
-    PyObject *results = has_any_gradient(grads) ? results_of(run, node, grads) : list_of_none(PyTuple_GET_SIZE(node->next_functions));
+    int runs = is_set(node->hooks) || has_any_gradient(grads); /* hooks are told of missing gradients, too */
+    PyObject *results = runs ? results_of(run, node, grads) : list_of_none(PyTuple_GET_SIZE(node->next_functions));
     Py_DECREF(grads);
     int failed = !results || pass_gradients(run, node, results) < 0;
     Py_XDECREF(results);

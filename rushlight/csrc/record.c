@@ -51,7 +51,10 @@ int is_plan(PyObject *plan)
     if (!is_tuple_of(plan, PLAN_LENGTH) || !is_tuple_of(field(plan, PLAN_NAMES), -1))
         return 0;
     Py_ssize_t count = PyTuple_GET_SIZE(field(plan, PLAN_NAMES));
-    PyObject *formulas = field(plan, PLAN_FORMULAS);
+    PyObject *formulas = field(plan, PLAN_FORMULAS), *type = field(plan, PLAN_NODE_TYPE);
+    PyTypeObject *base = (PyTypeObject *)configuration.node_type;
+    if (!base || !PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, base))
+        return 0;
     if (count > MAX_ARGUMENTS || !is_tuple_of(field(plan, PLAN_DEFAULTS), count) || !is_tuple_of(formulas, -1) ||
         !are_positions(field(plan, PLAN_FIXED), count) || !are_positions(field(plan, PLAN_SKIPPED), MAX_ARGUMENTS))
         return 0;
@@ -185,7 +188,7 @@ static int add_edges(OperatorNode *node, PyObject *plan, PyObject **stack, int *
 /* Create the node of a call, with its edges. */
 static OperatorNode *make_node(PyObject *plan, PyObject **stack, int *any)
 {
-    PyTypeObject *type = (PyTypeObject *)configuration.node_type;
+    PyTypeObject *type = (PyTypeObject *)field(plan, PLAN_NODE_TYPE);
     OperatorNode *node = (OperatorNode *)type->tp_alloc(type, 0);
     if (!node)
         return NULL;
@@ -390,7 +393,7 @@ PyObject *record_call(PyObject *plan, PyObject *lower, PyObject *const *argument
 {
     PyObject *stack[MAX_ARGUMENTS];
     const ThreadRecord *record = thread_record();
-    if (modes_active(record) || PyTuple_GET_SIZE(record->saved_tensor_hooks) || !configuration.node_type || !configuration.saved_type ||
+    if (modes_active(record) || PyTuple_GET_SIZE(record->saved_tensor_hooks) || !configuration.saved_type ||
         !bind(plan, arguments, PyVectorcall_NARGS(flags), names, stack) || !is_plain(plan, stack) ||
         is_seen_by_class(stack, PyTuple_GET_SIZE(field(plan, PLAN_NAMES))))
         return Py_NewRef(Py_NotImplemented);

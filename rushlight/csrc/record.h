@@ -13,6 +13,7 @@ enum {
     PLAN_FIXED, /* tuple of the positions of fixed-length lists, for which a single number may be passed */
     PLAN_FORMULAS, /* tuple of formulas */
     PLAN_SKIPPED, /* tuple of the numbers of outputs without a gradient */
+    PLAN_NODE_TYPE, /* the operator's own subclass of OperatorBackward */
     PLAN_LENGTH
 };
 enum {

@@ -140,7 +140,8 @@ class TracerBase:
 
     graph: Graph
     check_mutable_operations = False
-    """Whether a call that writes to its arguments is an error, since passes for functional graphs would mishandle it."""
+    """Whether a call of a function that writes to its arguments is an error, since passes for functional graphs would mishandle
+    it."""
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
@@ -154,7 +155,7 @@ class TracerBase:
     def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                      type_expr: Any = None) -> Proxy:  # fmt: skip
         """Add a node whose arguments may be proxies and other values, and return its proxy."""
-        if self.check_mutable_operations and kind in ("call_function", "call_method"):
+        if self.check_mutable_operations and kind == "call_function":
             _check_pure(target)
         node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
         node.stack_trace = _user_stack()
@@ -311,8 +312,8 @@ Proxy.__hash__ = object.__hash__
 
 
 def _check_pure(target: Any) -> None:
-    """Raise RuntimeError for a function, or the name of a method, that writes to its arguments."""
-    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    """Raise RuntimeError for a function that writes to its arguments."""
+    name = getattr(target, "__name__", "")
     is_in_place = name.endswith("_") and not name.endswith("__")
-    if mutates_arguments(target) or is_in_place and (isinstance(target, str) or vars(TORCH).get(name) is target):
+    if mutates_arguments(target) or is_in_place and vars(TORCH).get(name) is target:
         raise RuntimeError(f"Tried to trace mutable operation {target}. FX only supports functional code")

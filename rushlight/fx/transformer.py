@@ -36,6 +36,8 @@ class Transformer(Interpreter):
     def __init__(self, module: GraphModule) -> None:
         super().__init__(module)
         self.new_graph = Graph()
+        if module.graph._codegen is not None:
+            self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _ModuleKeepingTracer(module, self.new_graph)
 
     def placeholder(self, target: str, args: tuple, kwargs: dict[str, Any]) -> Proxy:

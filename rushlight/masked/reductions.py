@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from rushlight.core.dtype import dtype as element_type
 from rushlight.core.dtype import float64, get_default_dtype, int64
+from rushlight.core.strides import wrap_dims
 from rushlight.core.tensor import Tensor
 from rushlight.masked.common import Dims, aten, counts, filled, full_mask, highest, listed, lowest
 
@@ -45,17 +46,11 @@ def prod(
     dtype: element_type | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """Return the product over `dim`; 1 where nothing is chosen."""
+    """Return the product over `dim`; 1 where nothing is chosen. IndexError and RuntimeError for wrong dimensions."""
     result = filled(input.to(_sum_type(input, dtype)), mask, 1)
-    for axis in _descending(result, dim):
+    for axis in sorted(wrap_dims(range(result.dim()) if dim is None else listed(dim), result.dim()), reverse=True):
         result = aten.prod.dim_int(result, axis, keepdim)
     return result
-
-
-def _descending(input: Tensor, dim: Dims) -> list[int]:
-    """Return the dimensions, wrapped, from the last to the first; all for None and ()."""
-    dims = listed(dim) or range(input.dim())
-    return sorted((axis % max(input.dim(), 1) for axis in dims), reverse=True)
 
 
 def amax(

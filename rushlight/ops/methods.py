@@ -179,9 +179,10 @@ def new(self: Tensor, *arguments: Any, size: Sequence[int] | None = None, device
         if given.dtype is not self.dtype:
             raise TypeError(f"new(): expected a tensor of {self.dtype}, got one of {given.dtype}")
         return given.detach()
-    sizes = given if isinstance(given, Size) else arguments
-    if all(isinstance(size, int) for size in sizes):
-        return aten.empty(list(sizes) or [0], dtype=self.dtype, device=where)
+    if isinstance(given, Size):
+        return aten.empty(list(given), dtype=self.dtype, device=where)
+    if all(isinstance(size, int) for size in arguments):
+        return aten.empty(list(arguments) or [0], dtype=self.dtype, device=where)
     if isinstance(given, Sequence) or hasattr(given, "__array__"):
         return tensor(given, dtype=self.dtype, device=where)
     raise TypeError(f"new(): data must be a sequence (got {', '.join(type(each).__name__ for each in arguments)})")

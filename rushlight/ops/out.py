@@ -98,11 +98,21 @@ def _tensors(values: Sequence[object]) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
+def _is_dual(tensor: Tensor) -> bool:
+    impl = tensor._impl
+    owner = impl if impl.view is None else impl.view.base._impl
+    return any(impl in level.tangents or owner in level.tangents for level in state.dual_levels)
+
+
 def _check(name: str, target: Tensor, value: Tensor, inputs: list[Tensor], several: bool) -> None:
     if state.grad_enabled and (target.requires_grad or any(tensor.requires_grad for tensor in inputs)):
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
             "requires grad."
+        )
+    if state.dual_levels and any(_is_dual(tensor) for tensor in (target, *inputs)):
+        raise NotImplementedError(
+            f"Trying to use forward AD with {name}_out that does not support it because it is an out= function"
         )
     if target.device != value.device:
         raise RuntimeError(f"{name}(): Expected out tensor to be on device {value.device}, but got {target.device} instead")

@@ -249,6 +249,8 @@ def _accepts(op: OpOverload, args: tuple, kwargs: dict, numbers_as_tensors: bool
             continue
         else:
             return False
+        if value is None and argument.has_default and not argument.default and argument.type.is_list:
+            continue  # as the empty list
         if not fits(value, argument.type) and not (numbers_as_tensors and _number_as_tensor(value, argument, op)):
             return False
     return used == len(kwargs)

@@ -101,7 +101,9 @@ def checkpoint(
     stop = early_stop if _settings.early_stop is None else _settings.early_stop
     frame = _Frame(function, args, kwargs, second, preserve, determinism_check == "default", stop)
     with saved_tensors_hooks(frame.pack, frame.unpack), first:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.has_finished = True
+    return result
 
 
 def _warn_missing_option(name: str) -> None:
@@ -144,6 +146,7 @@ class _Frame:
         self.surroundings = _ForwardState(preserve_rng_state)
         self.checked = checked
         self.early_stop = early_stop
+        self.has_finished = False
         self.saved: list[tuple] = []
         self.found: list[Tensor] = []
         self.backward_number = -1
@@ -168,6 +171,11 @@ class _Frame:
         self.found = found = []
 
         def keep(tensor: Tensor) -> int:
+            if self.has_finished and len(found) == len(self.saved):
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward "
+                    "pass."
+                )
             found.append(tensor)
             if self.early_stop and len(found) == len(self.saved):
                 raise _RecomputationDone
@@ -183,6 +191,8 @@ class _Frame:
         self._check(found)
 
     def _check(self, found: list[Tensor]) -> None:
+        if not self.has_finished:  # a backward inside of the function: what is saved after it comes later
+            del found[len(self.saved) :]
         if len(found) != len(self.saved):
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "

@@ -16,7 +16,7 @@ from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
-from rushlight.ops.packet import namespaces
+from rushlight.ops.packet import OpOverloadPacket, namespaces
 
 aten = namespaces.namespace("aten")
 
@@ -57,13 +57,14 @@ def create_selective_checkpoint_contexts(
 ) -> tuple[AbstractContextManager, AbstractContextManager]:
     """Return contexts of the two runs of one checkpointed call.
 
-    The policy is called with a SelectiveCheckpointContext, the operator and its arguments; or it is a list of operators whose
-    results are kept. Views and writes happen in both runs. In the second run, RuntimeError if a kept tensor was written to
-    since, unless `allow_cache_entry_mutation`, and if there is no second run left to do. TypeError and ValueError for an
-    invalid policy.
+    The policy is called in both runs, with a SelectiveCheckpointContext, the operator and its arguments; or it is a list of
+    operators whose results are kept. Views and writes happen in both runs. In the second run, RuntimeError if a kept tensor was
+    written to since, unless `allow_cache_entry_mutation`, and if there is no second run left to do. TypeError and ValueError
+    for an invalid policy.
     """
     kept: _Results = {}
-    return _CachingMode(_make_policy(policy_fn_or_list), kept), _ReplayMode(kept, allow_cache_entry_mutation)
+    policy = _make_policy(policy_fn_or_list)
+    return _CachingMode(policy, kept), _ReplayMode(policy, kept, allow_cache_entry_mutation)
 
 
 def _make_policy(given: Policy | Sequence[OpOverload]) -> Policy:
@@ -73,7 +74,8 @@ def _make_policy(given: Policy | Sequence[OpOverload]) -> Policy:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     for op in given:
         if not isinstance(op, OpOverload):
-            raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.")
+            hint = " Please update the OpOverloadPacket to a specific OpOverload." if isinstance(op, OpOverloadPacket) else ""
+            raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}.{hint}")
     return lambda context, op, *args, **kwargs: op in given
 
 
@@ -83,7 +85,7 @@ def _runs_in_both(op: OpOverload) -> bool:
 
 
 class _CachingMode(DispatchMode):
-    """The first run's mode: for each operator, in order, its results, or None if they are not kept."""
+    """The first run's mode: for each operator, in order, the results that are kept."""
 
     def __init__(self, policy: Policy, kept: _Results):
         self.policy = policy
@@ -93,14 +95,16 @@ class _CachingMode(DispatchMode):
         result = op(*args, **kwargs)
         if not _runs_in_both(op):
             is_saved = self.policy(SelectiveCheckpointContext(is_recompute=False), op, *args, **kwargs) in _SAVED
-            self.kept.setdefault(op, []).append(tree_map(_wrap_cached, result) if is_saved else None)
+            if is_saved:
+                self.kept.setdefault(op, []).append(tree_map(_wrap_cached, result))
         return result
 
 
 class _ReplayMode(DispatchMode):
     """The second run's mode, which returns kept results."""
 
-    def __init__(self, kept: _Results, allow_mutation: bool):
+    def __init__(self, policy: Policy, kept: _Results, allow_mutation: bool):
+        self.policy = policy
         self.kept = kept
         self.allow_mutation = allow_mutation
         self.is_over = False
@@ -119,13 +123,13 @@ class _ReplayMode(DispatchMode):
         super().__exit__(*error)
 
     def __torch_dispatch__(self, op: OpOverload, types: tuple, args: tuple, kwargs: dict) -> Any:
+        is_kept = not _runs_in_both(op) and self.policy(SelectiveCheckpointContext(is_recompute=True), op, *args, **kwargs)
+        if is_kept not in _SAVED:
+            return op(*args, **kwargs)
         waiting = self.kept.get(op)
-        if waiting and waiting[0] is not None:
-            return tree_map(self._unwrap_cached, waiting.pop(0))
-        result = op(*args, **kwargs)
-        if waiting and not _runs_in_both(op):
-            del waiting[0]
-        return result
+        if not waiting:
+            raise RuntimeError(f"{op} encountered during backward, but not found in storage")
+        return tree_map(self._unwrap_cached, waiting.pop(0))
 
     def _unwrap_cached(self, value: Any) -> Any:
         if not isinstance(value, _CachedTensor):

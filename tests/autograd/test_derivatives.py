@@ -255,3 +255,9 @@ def test_elements_that_equal_a_bound_have_the_whole_gradient_of_clamp():
 def test_clamp_by_what_is_no_number():
     x, bound = rl.tensor([-1.0, 2], requires_grad=True), rl.tensor([rl.nan, 0])
     assert x.clamp(min=bound).isnan().tolist() == [True, False] and x.clamp(rl.nan).isnan().all()
+
+
+def test_none_stands_for_all_dimensions_of_an_extremum():
+    x = rl.tensor([[1.0, 3.0], [3.0, 2.0]], requires_grad=True)
+    rl.amax(x, dim=None).backward()
+    assert x.grad.tolist() == [[0.0, 0.5], [0.5, 0.0]] and rl.amin(x, None, keepdim=True).tolist() == [[1.0]]

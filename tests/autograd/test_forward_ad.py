@@ -71,3 +71,15 @@ def test_errors_of_levels():
         dual = forward_ad.make_dual(values(1.0), values(1.0))
         with pytest.raises(RuntimeError, match="already has a forward gradient"):
             forward_ad.make_dual(dual, values(1.0))
+
+
+def test_what_has_no_tangent():
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(values(2.0), values(1.0))
+        with pytest.raises(RuntimeError, match="has a forward gradient at the same level"):
+            forward_ad.make_dual(values(1.0), dual)
+        for call in (lambda: rl.add(values(1.0), 1, out=dual), lambda: rl.add(dual, 1, out=values(1.0))):
+            with pytest.raises(NotImplementedError, match="out= function"):
+                call()
+        alone = dual.clone().detach_()
+        assert forward_ad.unpack_dual(alone * 2).tangent is None

@@ -258,8 +258,10 @@ def test_superfluous_none_gradients_are_ignored():
 
 
 def test_functions_are_not_instantiated_and_need_both_methods():
-    with pytest.raises(RuntimeError, match="should not be instantiated"):
-        Cube()
+    with pytest.warns(DeprecationWarning, match="should not be instantiated"):
+        made = Cube()
+    with pytest.raises(RuntimeError, match="non-static forward method is deprecated"):
+        made(leaf(1))
 
     class Nothing(Function):
         pass
@@ -291,3 +293,75 @@ def test_once_differentiable():
     (first,) = rl.autograd.grad(Once.apply(x), x, seed, create_graph=True)
     with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_diff"):
         first.sum().backward()
+
+
+def test_inputs_that_are_returned_without_recording_are_views():
+    class Same(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+    x = rl.ones(2)
+    y = Same.apply(x)
+    assert y is not x and y.data_ptr() == x.data_ptr()
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        y += leaf(1, 1)
+
+
+def tangents_of(forward, jvp):
+    """Return the output's and the input's tangent of a Function, for the tangent 3."""
+    made = type("Made", (Function,), {"forward": staticmethod(forward), "jvp": staticmethod(jvp)})
+    with rl.autograd.forward_ad.dual_level():
+        x = rl.autograd.forward_ad.make_dual(rl.ones(4), rl.full((4,), 3.0))
+        found = made.apply(x)
+        last = found[-1] if isinstance(found, tuple) else found
+        return [rl.autograd.forward_ad.unpack_dual(value).tangent.tolist() for value in (last, x)]
+
+
+def double(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+def with_constant(ctx, x):
+    constant = x.clone()
+    ctx.mark_non_differentiable(constant)
+    return x * 2, constant
+
+
+@pytest.mark.parametrize("forward, jvp, message", [
+    (lambda ctx, x: x[:2], lambda ctx, t: t[:2].clone(), "the jvp is not returning a view"),
+    (lambda ctx, x: x[:2], lambda ctx, t: t.clone()[:2], "not returning a view of the given grad input"),
+    (lambda ctx, x: x, lambda ctx, t: t * 2, "the jvp is not returning a view"),
+    (double, lambda ctx, t: t * 2, "must modify the corresponding gradient inplace"),
+    (double, lambda ctx, t: t, "must modify the corresponding gradient inplace"),
+    (with_constant, lambda ctx, t: (t * 2, t.clone()), "You should return None at that position"),
+])  # fmt: skip
+def test_tangents_must_alias_like_outputs(forward, jvp, message):
+    with pytest.raises(RuntimeError, match=message):
+        tangents_of(forward, jvp)
+
+
+def test_tangents_that_alias():
+    assert tangents_of(lambda ctx, x: x[:2], lambda ctx, t: t[:2]) == [[3.0, 3.0], [3.0] * 4]
+    assert tangents_of(lambda ctx, x: x, lambda ctx, t: t.view_as(t)) == [[3.0] * 4, [3.0] * 4]
+    assert tangents_of(double, lambda ctx, t: t.mul_(2)) == [[6.0] * 4, [6.0] * 4]
+
+
+def test_jvp_sees_what_was_saved_for_it():
+    seen = []
+
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            seen.append(ctx.saved_tensors)
+            return t * 2
+
+    with rl.autograd.forward_ad.dual_level():
+        Twice.apply(rl.autograd.forward_ad.make_dual(rl.ones(2), rl.ones(2)))
+    assert seen == [()]

@@ -121,3 +121,13 @@ def test_writes_that_may_read_what_they_write():
 def test_bad_input_is_named(call, message):
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+def test_inference_tensors_are_not_reshaped_in_place_outside():
+    with rl.inference_mode():
+        x = rl.ones(2, 3)
+        x.t_()
+        rl.ones(2, requires_grad=True).resize_(3)
+    for write in (rl.Tensor.t_, lambda x: x.resize_(2), lambda x: x.set_(rl.ones(2))):
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+            write(x)

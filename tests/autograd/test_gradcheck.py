@@ -60,7 +60,7 @@ def test_wrong_derivatives(wrong, value, fast):
 
 def test_backwards_that_change():
     scales = iter(range(1, 100))
-    noisy = function_of(lambda x: x * 2, lambda grad, x: grad * 2 + 1e-7 * next(scales))
+    noisy = function_of(lambda x: x * 2, lambda grad, x: grad * (2 + 1e-7 * next(scales)))
     with pytest.raises(GradcheckError, match="not reentrant"):
         gradcheck(noisy, REAL)
     assert gradcheck(noisy, REAL, nondet_tol=1e-3)
@@ -94,8 +94,8 @@ def test_what_cannot_be_checked():
         gradcheck(torch.sin, torch.ones(2, dtype=torch.float64))
     with pytest.raises(RuntimeError, match="stride 0"):
         gradcheck(torch.sin, torch.ones(1, dtype=torch.float64).expand(3).requires_grad_())
-    with pytest.raises(ValueError, match="dense"):
-        gradcheck(lambda x: x.to_dense(), torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_())
+    with pytest.raises(ValueError, match="Sparse output"):
+        gradcheck(lambda x: x * 2, torch.eye(2, dtype=torch.float64).to_sparse().requires_grad_())
     with pytest.raises(ValueError, match="requires check_forward_ad"):
         gradcheck(torch.sin, REAL, check_batched_forward_grad=True)
     with pytest.warns(UserWarning, match="not a double precision"):
@@ -111,3 +111,41 @@ def test_several_inputs():
     wrong = function_of(lambda x: x**3, lambda grad, x: grad * 2 * x**2)
     with pytest.raises(GradcheckError, match="with respect to input 1,\nnumerical:"):
         gradcheck(lambda x, y: x * 2 + wrong(y), (REAL, REAL.detach().clone().requires_grad_()))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("fast", [False, True])
+def test_sparse_inputs(layout, fast):
+    dense = torch.tensor([[0.5, 0.0, 2.0], [0.0, -1.0, 0.0]], dtype=torch.float64)
+    value = dense.to_sparse(layout=layout).requires_grad_()
+    for masked in (True, False):
+        assert gradcheck(lambda x: x.to_dense() * 2, value, masked=masked, fast_mode=fast)
+        wrong = function_of(lambda x: x.to_dense() * 2, lambda grad, x: grad * 3)
+        assert not gradcheck(wrong, value, masked=masked, fast_mode=fast, raise_exception=False)
+    assert torch.equal(value.to_dense(), dense)
+
+
+def test_gradients_must_be_multiples_of_the_outputs_gradient():
+    shifted = function_of(lambda x: x * 2, lambda grad, x: grad * 2 + 1e-3)
+    with pytest.raises(GradcheckError, match="not multiplied by grad_output"):
+        gradcheck(shifted, REAL, atol=1e-1)
+
+
+def test_functions_that_depend_on_the_perturbation():
+    edge = torch.ones(1, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(AssertionError, match="same shape"):
+        gradcheck(lambda x: torch.cat([x, x]) if x >= 1 else x, edge)
+    with pytest.raises(GradcheckError, match="expected to be zero"):
+        gradcheck(lambda x: x.detach() * 2, edge)
+
+
+def test_forward_mode_sees_plain_dual_inputs():
+    seen = []
+
+    def product(x, y):
+        if torch.autograd.forward_ad._current_level >= 0:
+            seen.append((x.requires_grad, torch.autograd.forward_ad.unpack_dual(y).tangent is not None))
+        return x * y
+
+    assert gradcheck(product, (REAL, REAL.detach().clone().requires_grad_()), check_forward_ad=True, check_backward_ad=False)
+    assert (False, True) in seen and (True, True) not in seen

@@ -183,3 +183,120 @@ def test_order_of_all_hooks_is_torchs():
         return seen
 
     assert run(rl) == run(torch)
+
+
+@pytest.mark.oracle
+def test_hooks_are_told_of_missing_gradients_as_in_torch():
+    torch = pytest.importorskip("torch")
+
+    def run(library) -> list:
+        class Stop(library.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, grad):
+                return None
+
+        seen = []
+        x = library.tensor([2.0], requires_grad=True)
+        y = x * 3
+        x.register_hook(lambda grad: seen.append(("x", grad)))
+        y.register_hook(lambda grad: seen.append(("y", grad)))
+        y.grad_fn.register_prehook(lambda grads: seen.append(("before", grads)))
+        y.grad_fn.register_hook(lambda inputs, outputs: seen.append(("after", outputs)))
+        Stop.apply(y).backward()
+        return [*seen, x.grad]
+
+    assert run(rl) == run(torch)
+
+
+def test_hooks_cannot_replace_a_missing_gradient():
+    x = rl.ones(2, requires_grad=True) * 2
+    x.register_hook(lambda grad: rl.ones(2))
+    stop = type("Stop", (rl.autograd.Function,), {
+        "forward": staticmethod(lambda ctx, value: value * 1), "backward": staticmethod(lambda ctx, grad: None),
+    })  # fmt: skip
+    with pytest.raises(RuntimeError, match="can't replace a None gradient"):
+        stop.apply(x).sum().backward()
+
+
+@pytest.mark.oracle
+def test_inputs_of_backward_retain_and_run_as_in_torch():
+    torch = pytest.importorskip("torch")
+
+    def run(library) -> list:
+        seen = []
+        x = library.tensor([2.0], requires_grad=True)
+        y = x * 3
+        y.grad_fn.register_prehook(lambda grads: seen.append("node"))
+        y.register_hook(lambda grad: seen.append("tensor"))
+        (y * 5).backward(inputs=[y])
+        return [*seen, y.grad.item(), y.retains_grad, x.grad]
+
+    assert run(rl) == run(torch)
+
+
+def test_saved_tensor_hooks_are_a_stack():
+    outer = rl.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+
+    def leave(value):
+        outer.__exit__()
+        return value
+
+    inner = rl.autograd.graph.saved_tensors_hooks(lambda x: x, leave)
+    with outer:
+        inner.__enter__()
+        rl.ones(2, requires_grad=True).sin().sum().backward()  # what it leaves, it enters again at the end
+    outer.__exit__()
+    outer.__exit__()
+    result = rl.ones(2, requires_grad=True).exp()
+    result.grad_fn._raw_saved_result.register_hooks(lambda x: x, lambda x: x)  # no others are left
+
+
+def test_each_operator_has_its_own_type_of_node():
+    x = rl.ones(2, requires_grad=True)
+    kinds = [type(tensor.grad_fn).__name__ for tensor in (x * 2, x.sum(), rl.zeros(2).copy_(x))]
+    assert kinds == ["MulBackward0", "SumBackward0", "CopyBackwards"]
+    assert isinstance((x * 2).grad_fn, rl.autograd.graph.Node)
+
+
+def test_a_leaf_whose_memory_was_replaced_has_a_new_node():
+    x = rl.nn.Parameter(rl.ones(4))
+    old = x * 2
+    with rl.no_grad():
+        x.set_(x.detach()[1:])
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0, 3.0]
+    with pytest.raises(RuntimeError, match="not have been used"):
+        rl.autograd.grad(old.sum(), x)
+
+
+@pytest.mark.parametrize("value", [
+    lambda: rl.rand(2), lambda: rl.randn(2), lambda: rl.randint(3, (2,)), lambda: rl.rand_like(rl.ones(2)),
+    lambda: rl.bernoulli(rl.ones(2)), lambda: rl.normal(rl.zeros(2), rl.ones(2)), lambda: rl.normal(0.0, 1.0, (2,)),
+])  # fmt: skip
+def test_new_tensors_have_version_zero(value):
+    assert value()._version == 0
+
+
+def test_gradients_that_cannot_be_assigned():
+    x = rl.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
+        x.grad = x
+    with pytest.raises(RuntimeError, match="device type"):
+        x.grad = rl.ones(2, device="meta")
+
+
+def test_distinct_values_have_no_derivative():
+    x = rl.tensor([1.0, 2.0, 1.0], requires_grad=True)
+    values, inverse, counts = rl.unique(x, return_inverse=True, return_counts=True)
+    assert values.requires_grad and not inverse.requires_grad and not counts.requires_grad
+    with pytest.raises(NotImplementedError, match="_unique2"):
+        values.sum().backward()
+
+
+def test_sizes_make_tensors_of_these_sizes():
+    assert rl.Tensor(rl.Size([2, 3])).shape == (2, 3) and rl.Tensor(rl.Size([])).shape == ()
+    assert rl.ones(2).new(rl.Size([])).shape == () and rl.ones(2).new([]).shape == (0,)

@@ -8,7 +8,9 @@ import weakref
 
 import pytest
 
-from rushlight.fx import Graph, GraphModule, Interpreter
+import rushlight as rl
+from rushlight.fx import Graph, GraphModule, Interpreter, Transformer, symbolic_trace
+from rushlight.fx.graph import CodeGen
 from rushlight.nn.modules.module import Module
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -143,3 +145,17 @@ def test_missing_input_attribute_and_value():
 
 def test_no_output():
     assert Interpreter(GraphModule({}, Graph())).run() is None
+
+
+def test_transformers_keep_the_code_generator():
+    class OneList(CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, values){maybe_return_annotation}:\n    {', '.join(free_vars)} = values"
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+
+    traced = symbolic_trace(lambda a, b: a + b)
+    traced.graph.set_codegen(OneList())
+    traced.recompile()
+    assert Transformer(traced).transform()([rl.ones(2), rl.ones(2)]).tolist() == [2.0, 2.0]

@@ -352,3 +352,12 @@ def test_operands_of_einsum_in_a_sequence_are_traced():
         traced = fx.symbolic_trace(call)
         a, b = rl.randn(2, 3), rl.randn(3, 2)
         assert rl.allclose(traced(a, b), a @ b) and "einsum" in traced.code
+
+
+def test_only_functions_that_write_are_refused():
+    class Pure(fx.Tracer):
+        check_mutable_operations = True
+
+    assert Pure().trace(lambda x: rl.relu(x).fill_(0)) is not None
+    with pytest.raises(RuntimeError, match="mutable operation"):
+        Pure().trace(lambda x: rl.relu_(x))

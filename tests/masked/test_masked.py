@@ -84,3 +84,13 @@ def test_masks_that_do_not_fit():
         masked.median(rl.tensor([[1, 2]]), mask=rl.tensor([[False, False]]))
     with pytest.raises(NotImplementedError, match="identity of amax"):
         masked.amax(rl.tensor([True]), mask=rl.tensor([True]))
+
+
+def test_products_check_their_dimensions():
+    values = rl.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert masked.prod(values, dim=[]).tolist() == values.tolist()
+    assert masked.prod(values).item() == 24 and masked.prod(values, dim=(0, -1)).item() == 24
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        masked.prod(values, dim=2)
+    with pytest.raises(RuntimeError, match="multiple times"):
+        masked.prod(values, dim=(0, 0))

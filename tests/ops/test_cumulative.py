@@ -121,3 +121,10 @@ def test_trapezoids():
     assert rl.trapezoid(rl.zeros(3, 0)).tolist() == [0, 0, 0]
     with pytest.raises(RuntimeError, match="one `x` value for each sample point"):
         rl.trapezoid(ours, rl.zeros(4))
+
+
+def test_complex_log_sums_spread_nan_to_both_parts():
+    values = rl.tensor([complex(1, NAN), 1, complex(2, 1)])
+    assert rl.view_as_real(rl.logcumsumexp(values, 0)).isnan().all()
+    found = rl.logcumsumexp(rl.tensor([1 + 0j, complex(NAN, 1)]), 0)
+    assert found[0] == 1 and rl.view_as_real(found[1]).isnan().all()

@@ -212,3 +212,14 @@ def test_values_are_broadcast_and_converted():
 def test_impossible_indices_are_named(use, error, message):
     with pytest.raises(error, match=message):
         use(rl.arange(12.0).view(3, 4))
+
+
+def test_masks_of_bytes_are_deprecated():
+    mask = rl.tensor([1, 0, 1], dtype=rl.uint8)
+    with pytest.warns(UserWarning, match="indexing with dtype torch.uint8 is now deprecated"):
+        assert rl.arange(3)[mask].tolist() == [0, 2]
+
+
+def test_items_cannot_be_deleted():
+    with pytest.raises(TypeError, match="does not support deleting items"):
+        del rl.ones(3)[0]

@@ -6,6 +6,6 @@
 
 `--source` is an unpacked source package of PyTorch, of which nothing is kept here. Results lie in build/torch-tests: a file for
 every test file and library, with a line of JSON for every test. `report` counts, of the tests that PyTorch passes, those that
-Rushlight passes, and groups the others by their errors; tests that fail at an inner name of PyTorch's (one with an underscore)
-are counted apart.
+Rushlight passes, and groups the others by their errors; tests that fail at an inner name of PyTorch's (one with an underscore,
+or one of a package with an underscore) are counted apart.
 """

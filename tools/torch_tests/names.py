@@ -9,12 +9,14 @@ import ast
 import contextlib
 import dis
 import importlib.util
+import inspect
 import sys
+import typing
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 _OF_TESTING = ("_internal", "_comparison", "_creation", "_utils")
@@ -94,13 +96,20 @@ tolerant = True
 
 
 class _AbsentBase:
+    """Stands for an absent class that a class of the tests inherits from."""
+
+    _absent = ""
+
     def __init__(self, *args: Any, **keywords: Any):
         pass
 
     def __getattr__(self, name: str) -> Absent:
         if not tolerant or name.startswith("__"):
-            raise AttributeError(name)
+            raise AttributeError(f"the library has no {self._absent}, which would have {name}")
         return Absent(name)
+
+    def __call__(self, *args: Any, **keywords: Any) -> None:
+        raise AttributeError(f"the library has no {self._absent}, which would be called")
 
 
 class Absent:
@@ -127,7 +136,7 @@ class Absent:
         return Absent(self._name, self._is_of_helper)
 
     def __mro_entries__(self, bases: tuple) -> tuple:
-        return (_AbsentBase,)
+        return (type("_AbsentBase", (_AbsentBase,), {"_absent": self._name}),)
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
@@ -246,6 +255,19 @@ def tolerate(kind: type) -> None:
             return Absent(f"{self!r}.{name}")
 
     kind.__getattr__ = __getattr__
+
+
+def resolve_annotations(module: ModuleType) -> None:
+    """Have the annotations of a module's functions be classes instead of their names.
+
+    PyTorch's tests look for functions of which a parameter is annotated with the class Tensor. The library's modules postpone
+    the evaluation of annotations (PEP 563), so there it is the string "Tensor".
+    """
+    for function in vars(module).values():
+        plain = inspect.unwrap(function) if callable(function) else None
+        if isinstance(plain, FunctionType):
+            with contextlib.suppress(NameError, TypeError):
+                plain.__annotations__ = typing.get_type_hints(plain)
 
 
 def keep_settings(module: ModuleType, source: Path) -> None:

@@ -48,6 +48,7 @@ def _alias() -> None:
     _unrefused(sys.meta_path)
     sys.meta_path.append(names.AbsentFinder())
     if prefix == "rushlight":
+        names.resolve_annotations(torch.nn.functional)
         for name, added in names.ADDED.items():
             vars(importlib.import_module(name)).update(added)
         names.STAND_INS["torch._functorch.deprecated"] = {

@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 
 def refuse(message: str) -> Callable[[], None]:
-    """Return a formula that raises RuntimeError with this message."""
+    """Return a formula that raises NotImplementedError with this message."""
 
     def raise_error() -> None:
-        raise RuntimeError(message)
+        raise NotImplementedError(message)
 
     return raise_error
 
 
 def refuse_derivative(name: str, argument: str) -> Callable[[], None]:
-    """Return a formula that raises RuntimeError: no derivative is known for this input."""
+    """Return a formula that raises NotImplementedError: no derivative is known for this input."""
     return refuse(f"the derivative for '{argument}' is not implemented (in {name})")
 
 
 def refuse_double_backward(name: str) -> Callable[[], None]:
-    """Return a formula that raises RuntimeError: this gradient cannot be differentiated again."""
+    """Return a formula that raises NotImplementedError: this gradient cannot be differentiated again."""
     return refuse(f"derivative for aten::{name} is not implemented: {name} cannot be differentiated twice")

@@ -1,7 +1,10 @@
-"""Searches return positions and distinct values, which have no gradients."""
+"""Searches return positions, which have no gradients, and distinct values, whose derivative is not implemented."""
 
 from __future__ import annotations
 
-from rushlight.autograd.derivative_table import non_differentiable
+from rushlight.autograd.derivative_table import derivative, non_differentiable
+from rushlight.autograd.derivatives.arithmetic import refuse_derivative
 
-non_differentiable("searchsorted.Tensor", "_unique2", "unique_dim", "unique_consecutive")
+non_differentiable("searchsorted.Tensor")
+for name in ("_unique2", "unique_dim", "unique_consecutive"):
+    derivative(name, self=refuse_derivative(name, "self"), non_differentiable_outputs=(1, 2))

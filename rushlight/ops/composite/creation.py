@@ -108,16 +108,22 @@ def scalar_tensor(s, *, dtype=None, layout=None, device=None, pin_memory=None):
     return aten.full.default((), rounded_to_half(s, kind), dtype=kind, device=device)
 
 
+def as_new(made: Tensor) -> Tensor:
+    """Return a new tensor that an operator has filled, whose version does not count that write."""
+    made._impl.version.value = 0
+    return made
+
+
 def _define_random(name: str, sampler: str) -> None:
     @composite(f"{name}(SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor")
     def sample(size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
         made = aten.empty.memory_format(size, dtype=dtype or get_default_dtype(), device=device)
-        return getattr(aten, sampler).default(made, generator=generator)
+        return as_new(getattr(aten, sampler).default(made, generator=generator))
 
     @composite(f"{name}_like(Tensor self, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor")
     def like(self, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
         made = aten.empty_like.default(self, dtype=dtype, device=device, memory_format=memory_format)
-        return getattr(aten, sampler).default(made)
+        return as_new(getattr(aten, sampler).default(made))
 
 
 _define_random("rand", "uniform_")
@@ -127,7 +133,7 @@ _define_random("randn", "normal_")
 @composite(f"randint.low(SymInt low, SymInt high, SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor")
 def randint_low(low, high, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
     made = aten.empty.memory_format(size, dtype=dtype or int64, device=device)
-    return getattr(aten.random_, "from")(made, low, high, generator=generator)
+    return as_new(getattr(aten.random_, "from")(made, low, high, generator=generator))
 
 
 @composite(f"randint(SymInt high, SymInt[] size, *, Generator? generator=None, {_OPTIONS}) -> Tensor")
@@ -146,7 +152,7 @@ def randint_like(self, high, **options):
 )
 def randint_like_low(self, low, high, *, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
     made = aten.empty_like.default(self, dtype=dtype, device=device, memory_format=memory_format)
-    return getattr(aten.random_, "from")(made, low, high)
+    return as_new(getattr(aten.random_, "from")(made, low, high))
 
 
 @composite(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
+from rushlight.ops.composite.creation import as_new
 from rushlight.ops.composite.network.common import checked_later, values_of
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type
@@ -19,12 +20,12 @@ def _blank(self: Tensor) -> Tensor:
 
 @composite("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
 def bernoulli(self, *, generator=None):
-    return aten.bernoulli_.Tensor(_blank(self), self.detach(), generator=generator)
+    return as_new(aten.bernoulli_.Tensor(_blank(self), self.detach(), generator=generator))
 
 
 @composite("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
 def bernoulli_p(self, p, *, generator=None):
-    return aten.bernoulli_.float(_blank(self), p, generator=generator)
+    return as_new(aten.bernoulli_.float(_blank(self), p, generator=generator))
 
 
 @composite("random_.to(Tensor(a!) self, int to, *, Generator? generator=None) -> Tensor(a!)")
@@ -50,14 +51,14 @@ def _check_number(std: float) -> None:
 def normal_around(mean, std=1.0, *, generator=None):
     _check_number(std)
     drawn = aten.normal_.default(_blank(mean), 0.0, std, generator=generator)
-    return aten.add_.Tensor(drawn, mean.detach())
+    return as_new(aten.add_.Tensor(drawn, mean.detach()))
 
 
 @composite("normal.float_Tensor(float mean, Tensor std, *, Generator? generator=None) -> Tensor")
 def normal_with(mean, std, *, generator=None):
     std = _checked_deviation(std)
     drawn = aten.normal_.default(_blank(std), 0.0, 1.0, generator=generator)
-    return aten.add_.Tensor(aten.mul_.Tensor(drawn, std.detach()), mean)
+    return as_new(aten.add_.Tensor(aten.mul_.Tensor(drawn, std.detach()), mean))
 
 
 @composite("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
@@ -66,7 +67,7 @@ def normal(mean, std, *, generator=None):
     sizes = broadcast_shapes(mean.shape, std.shape)
     drawn = aten.empty.memory_format(sizes, dtype=result_type(mean, std), device=mean.device)
     drawn = aten.normal_.default(drawn, 0.0, 1.0, generator=generator)
-    return aten.add_.Tensor(aten.mul_.Tensor(drawn, std.detach()), mean.detach())
+    return as_new(aten.add_.Tensor(aten.mul_.Tensor(drawn, std.detach()), mean.detach()))
 
 
 @composite(
@@ -76,7 +77,7 @@ def normal(mean, std, *, generator=None):
 def normal_numbers(mean, std, size, *, generator=None, dtype=None, layout=None, device=None, pin_memory=None):
     _check_number(std)
     made = aten.empty.memory_format(size, dtype=dtype or get_default_dtype(), device=device)
-    return aten.normal_.default(made, mean, std, generator=generator)
+    return as_new(aten.normal_.default(made, mean, std, generator=generator))
 
 
 _LIKE = (
@@ -89,7 +90,7 @@ def _define_like(name: str, sampler: str) -> None:
     @composite(f"{name}.generator(Tensor self, {_LIKE}")
     def like(self, *, generator, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None):
         made = aten.empty_like.default(self, dtype=dtype, device=device, memory_format=memory_format)
-        return getattr(aten, sampler).default(made, generator=generator)
+        return as_new(getattr(aten, sampler).default(made, generator=generator))
 
 
 _define_like("rand_like", "uniform_")
@@ -101,7 +102,7 @@ def randint_like_between(
     self, low, high, *, generator, dtype=None, layout=None, device=None, pin_memory=None, memory_format=None
 ):
     made = aten.empty_like.default(self, dtype=dtype, device=device, memory_format=memory_format)
-    return getattr(aten.random_, "from")(made, low, high, generator=generator)
+    return as_new(getattr(aten.random_, "from")(made, low, high, generator=generator))
 
 
 @composite(f"randint_like.generator(Tensor self, SymInt high, {_LIKE}")

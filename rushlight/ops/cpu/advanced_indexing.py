@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bool_, int64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native_indexing
 from rushlight.ops.cpu.common import empty
@@ -26,6 +27,10 @@ def _integer_indices(self: Tensor, indices: Sequence[Tensor | None]) -> list[Ten
         if index is None or index.dtype.name not in MASKS:
             result.append(index)
         else:
+            if index.dtype is uint8:
+                warnings.warn(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=4
+                )
             result += [contiguous(found, int64) for found in np.nonzero(index._impl.array)]
     return result
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -62,17 +63,23 @@ def logcumsumexp(self, dim):
     return contiguous(quietly(run, array, axis), self.dtype)
 
 
+_UNKNOWN = complex(math.nan, math.nan)
+
+
 def _complex_log_sums(array: np.ndarray, axis: int) -> np.ndarray:
     steps = np.moveaxis(array, axis, 0)
     out = np.empty_like(steps)
     for index, step in enumerate(steps):
-        out[index] = step if not index else _log_add(out[index - 1], step)
+        out[index] = np.where(np.isnan(step), _UNKNOWN, step) if not index else _log_add(out[index - 1], step)
     return np.moveaxis(out, 0, axis)
 
 
 def _log_add(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Return log(exp(first) + exp(second)), computed relative to the operand with the larger real part, whose phase it
-    keeps."""
+    """Return log(exp(first) + exp(second)), computed relative to the operand with the larger real part, whose phase it keeps.
+
+    NaN in a part of either makes both parts NaN.
+    """
     first_leads = first.real >= second.real
     high, low = np.where(first_leads, first, second), np.where(first_leads, second, first)
-    return np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high)))
+    found = np.where(np.isinf(high.real), high, high + np.log1p(np.exp(low - high)))
+    return np.where(np.isnan(first) | np.isnan(second), _UNKNOWN, found)
