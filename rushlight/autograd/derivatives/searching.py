@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative, non_differentiable
-from rushlight.autograd.derivatives.arithmetic import refuse_derivative
+from rushlight.autograd.derivatives.refused import refuse_derivative
 
 non_differentiable("searchsorted.Tensor")
 for name in ("_unique2", "unique_dim", "unique_consecutive"):
