@@ -92,7 +92,7 @@ $(VENV)/.peers: | $(VENV)/.installed
 	$(PIP) onnxruntime openvino jax onnx
 	@touch $@
 
-setup: $(VENV)/.installed $(VENV)/.weights bytecode
+setup: $(VENV)/.installed $(VENV)/.weights page bytecode
 
 # An editable install has no compiled bytecode, and Python may be told not to write any: imports would compile every time.
 .PHONY: bytecode

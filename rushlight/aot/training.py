@@ -194,6 +194,13 @@ class CompiledFunctionBackward(Node):
             ]  # fmt: skip
         self.saved = keep_values(self.owner._places, self.primals, extras, computed)
 
+    @property
+    def saved_tensors(self) -> tuple[Tensor, ...]:
+        """The tensors that the backward reads; RuntimeError once they are freed."""
+        if self.saved is None:
+            raise RuntimeError(FREED)
+        return tuple([value.unpack(self) for value in self.saved if isinstance(value, SavedTensor)])
+
     def apply(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
         self.arrived = frozenset(number for number, grad in enumerate(grads) if grad is not None)
         if self.saved is None or self.arrived & self.spent:

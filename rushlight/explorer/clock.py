@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 MAX_RUNS = 20_000  # a page shows no more calls than that
 
 
+@dataclass
+class Total:
+    """The runs of one graph: how many there were, and their seconds together."""
+
+    calls: int = 0
+    seconds: float = 0.0
+
+
 @dataclass(frozen=True)
 class Run:
     """One run of a compiled graph: its number, and `time.perf_counter` when it began and ended."""
@@ -39,10 +47,12 @@ class GraphClock(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[Run] = []
+        self.runs: list[Run] = []  # the first ones
+        self.totals: dict[int, Total] = {}  # of all runs; keys: the numbers of the graphs that ran
         self.left_out = 0
         self.parts: dict[int, list[tuple[LoweredGraph, Program]]] = {}  # keys: the numbers of the graphs that ran
         self._local = threading.local()
+        self._counting = threading.Lock()
 
     def entry_for(self, graph: Observed) -> int:
         """The address to call for one run of a graph, which begins now."""
@@ -53,10 +63,17 @@ class GraphClock(Recorder):
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Note a run, which ends now."""
         ended = time.perf_counter()
-        if graph.number not in self.parts:
-            self.parts[graph.number] = graph.parts()
+        with self._counting:
+            if graph.number not in self.parts:
+                self.parts[graph.number] = graph.parts()
+            self._count(Run(graph.number, self._local.began, ended))
+        super().ran(graph, sizes)
+
+    def _count(self, run: Run) -> None:
+        total = self.totals.setdefault(run.graph, Total())
+        total.calls += 1
+        total.seconds += run.ended - run.began
         if len(self.runs) < MAX_RUNS:
-            self.runs.append(Run(graph.number, self._local.began, ended))
+            self.runs.append(run)
         else:
             self.left_out += 1
-        super().ran(graph, sizes)

@@ -41,13 +41,13 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
     if target != "-m" and not Path(target).exists():
         print(f"rushlight explore: there is no file {target!r}", file=sys.stderr)
         return 2
-    if options.serve is not None:
-        return serve(options.program, options.serve, options.title)
     try:
         check_built()
     except OSError as error:
         print(f"rushlight explore: {error}", file=sys.stderr)
         return 1
+    if options.serve is not None:
+        return serve(options.program, options.serve, options.title)
     try:
         earlier = comparable_recording(options.against) if options.against else []
     except (OSError, ValueError) as error:
@@ -61,7 +61,11 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
     is_archive = target.endswith(ARCHIVES)
     recorder = Recorder(with_eager=not is_archive)
     if is_archive:
-        status, output, error = _run_archive(recorder, options.program)
+        try:
+            status, output, error = _run_archive(recorder, options.program)
+        except _NothingRan as failure:
+            print(f"rushlight explore: {failure}", file=sys.stderr)
+            return 1
     else:
         status, output, error = _run_program(recorder, load_program_runner(), options.program)
     if os.getpid() != process:  # a child that the program forked; its parent writes the page
@@ -73,7 +77,8 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
     except OSError as failure:
         print(f"rushlight explore: {failure}", file=sys.stderr)
         return 1
-    print(f"{options.output}: open it in a browser", file=sys.stderr)
+    if not options.quiet:
+        print(f"{options.output}: open it in a browser", file=sys.stderr)
     return status
 
 
@@ -84,6 +89,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "the compiler, from bytecode to C++, and the time of each kernel.",
     )  # fmt: skip
     parser.add_argument("-o", "--output", default="explore.html", metavar="PAGE", help="the page (default: explore.html)")
+    parser.add_argument("--quiet", action="store_true", help="don't say where the page is")
     parser.add_argument("--title", help="the page's title (default: the program's name)")
     parser.add_argument("--against", metavar="PAGE", help="an earlier page to compare with")
     port = "serve the page on this port of localhost (default: 8200), and make it anew whenever the program's files change"
@@ -180,6 +186,10 @@ def _wait_for_threads() -> None:
                 thread.join()
 
 
+class _NothingRan(Exception):
+    """The archive, its method or its inputs can't be had, so that there is nothing to show."""
+
+
 def _run_archive(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, str | None]:
     """Call a method of an archive several times, natively as soon as possible, and show one run of it by the stack machine."""
     os.environ.setdefault("RUSHLIGHT_JIT_NATIVE_AFTER", "0")
@@ -190,11 +200,14 @@ def _run_archive(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, st
     parser.add_argument("--calls", type=int, default=_CALLS, help=f"how often it is called (default: {_CALLS})")
     options = parser.parse_args(words)
     with _recorded(recorder) as printed:
-        status, error = 0, None
         try:
             module = load(options.archive, map_location="cpu")
             arguments = arguments_of(options.input)
             method = method_of(module, options.method)
+        except (RuntimeError, OSError, ValueError, TypeError) as raised:
+            raise _NothingRan(raised) from raised
+        status, error = 0, None
+        try:
             with no_grad():
                 for _ in range(options.calls):
                     method(*arguments)

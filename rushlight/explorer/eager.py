@@ -197,7 +197,7 @@ def tape_of(roots: Sequence[Node], place: Place | None) -> dict:
 
 def _saved_by(node: Node) -> Iterator[tuple[str, Tensor]]:
     """The tensors that a node keeps for its backward, by name."""
-    names = [f"_saved_{name}" for name in getattr(node, "saved", None) or ()]
+    names = [f"_saved_{name}" for name in getattr(node, "saved", None) or () if isinstance(name, str)]
     try:
         found = [(name[7:], getattr(node, name)) for name in names]
         found += [(f"saved_tensors[{index}]", each) for index, each in enumerate(getattr(node, "saved_tensors", ()))]

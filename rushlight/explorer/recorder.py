@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import datetime
 import platform
+import statistics
 import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -144,12 +145,13 @@ class Recorder:
         graphs = self._graphs_by_program()
         described = [self._described(unit, failed[id(unit.source)], graphs, peaks) for unit in units]
         self._link_recompiles(units, described)
+        owners = _owners(units, graphs)
         _settle_untouched(described)
         return {
             "version": VERSION, "title": title, "command": command,
             "made": datetime.datetime.now().isoformat(timespec="seconds"),
             "machine": self._machine(peaks), "notes": self._notes(), "output": output[-MAX_OUTPUT:], "error": error,
-            "units": described, "calls": self._calls(units, described, graphs),
+            "units": described, "calls": self._calls(described, owners), "runs": list(self._runs(owners)),
             "eager": list(self.eager.calls.values()), "tapes": self.eager.tapes,
             "files": self.files.described(),
         }  # fmt: skip
@@ -200,7 +202,22 @@ class Recorder:
             if unit.code is not None:
                 last[id(unit.code)] = unit.number
 
-    def _calls(self, units: Sequence[Unit], described: Sequence[dict], graphs: dict[int, tuple[int, int]]) -> list[dict]:
+    def _runs(self, owners: Mapping[int, tuple[Unit, str]]) -> Iterator[dict]:
+        """Yield the sums over all runs of each graph, and the median of the runs that are shown singly."""
+        seconds: dict[int, list[float]] = {}
+        for run in self.clock.runs:
+            seconds.setdefault(run.graph, []).append(run.ended - run.began)
+        for number, total in self.clock.totals.items():
+            unit, prefix = owners.get(number, (None, ""))
+            parts = range(len(self.clock.parts[number]))
+            kernels = [kernel for part in parts for kernel in self.clock.kernels_of(number, part)]
+            yield {
+                "unit": None if unit is None else unit.number, "name": _name_of_run(unit, prefix), "calls": total.calls,
+                "seconds": total.seconds, "kernels": sum(kernel.nanoseconds for kernel in kernels) / 1e9,
+                "median": statistics.median(seconds[number]) if number in seconds else total.seconds / total.calls,
+            }  # fmt: skip
+
+    def _calls(self, described: Sequence[dict], owners: Mapping[int, tuple[Unit, str]]) -> list[dict]:
         calls = [
             {"unit": made["id"], "name": made["name"], "at": made["began"], "seconds": made["seconds"], "timed": False,
              "graph": "",
@@ -208,17 +225,12 @@ class Recorder:
              "stages": [[stage["title"], stage["seconds"]] for stage in made["stages"]]}
             for made in described if made["stages"] and made["status"] != "kept"
         ]  # fmt: skip
-        owners = {
-            graphs[id(piece.program)][0]: (unit, prefix)
-            for unit in units for prefix, piece in unit.compiled_pieces() if id(piece.program) in graphs
-        }  # fmt: skip
-        owners |= {number: (unit, "") for unit in units for number in unit.structured}
         for run in self.clock.runs:
             unit, prefix = owners.get(run.graph, (None, ""))
-            name = "" if unit is None else f"{unit.name} {prefix}".strip()
             calls.append({
-                "unit": None if unit is None else unit.number, "name": name, "at": run.began - self.origin,
-                "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True, "graph": prefix or "graph",
+                "unit": None if unit is None else unit.number, "name": _name_of_run(unit, prefix),
+                "at": run.began - self.origin, "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True,
+                "graph": prefix or "graph",
             })  # fmt: skip
         return sorted(calls, key=lambda call: call["at"])
 
@@ -233,12 +245,25 @@ class Recorder:
         if self._left_out:
             notes.append(f"The texts of {self._left_out} stages are left out: all texts together exceed {MAX_TEXT} characters.")
         if self.clock.left_out:
-            notes.append(f"{self.clock.left_out} later runs of graphs are counted in the times of kernels, but not shown.")
+            notes.append(f"{self.clock.left_out} later runs of graphs are counted in all sums, but not shown singly.")
         if self.eager.left_out:
             notes.append(f"Only the first {MAX_CALLS} different eager calls are shown; there were more.")
         if not self._is_timed:
             notes.append("Kernels were not timed: another profile measured them meanwhile.")
         return notes
+
+
+def _owners(units: Sequence[Unit], graphs: Mapping[int, tuple[int, int]]) -> dict[int, tuple[Unit, str]]:
+    """The unit of each graph that ran, and the prefix of the graph within it, by the graph's number."""
+    owners = {
+        graphs[id(piece.program)][0]: (unit, prefix)
+        for unit in units for prefix, piece in unit.compiled_pieces() if id(piece.program) in graphs
+    }  # fmt: skip
+    return owners | {number: (unit, "") for unit in units for number in unit.structured}
+
+
+def _name_of_run(unit: Unit | None, prefix: str) -> str:
+    return "a graph" if unit is None else f"{unit.name} {prefix}".strip()
 
 
 def _settle_untouched(described: Sequence[dict]) -> None:

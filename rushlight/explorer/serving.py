@@ -56,7 +56,8 @@ class _Pages:
         with tempfile.TemporaryDirectory() as folder:
             page = Path(folder) / "page.html"
             title = ["--title", self.title] if self.title else []
-            subprocess.run([sys.executable, "-m", "rushlight", "explore", "-o", page, *title, *self.program], check=False)
+            command = [sys.executable, "-m", "rushlight", "explore", "--quiet", "-o", page, *title, *self.program]
+            subprocess.run(command, check=False)
             if not page.exists():
                 return
             self.text = page.read_text(encoding="utf-8")
@@ -95,7 +96,8 @@ def serve(program: Sequence[str], port: int, title: str | None) -> int:
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except OSError as error:
-        print(f"rushlight explore: port {port} of localhost: {error}", file=sys.stderr)
+        print(f"rushlight explore: port {port} of localhost: {error.strerror or error}; name another one: --serve PORT",
+              file=sys.stderr)  # fmt: skip
         return 1
     threading.Thread(target=pages.keep_making, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_port}/ shows the page; Ctrl-C ends", file=sys.stderr)

@@ -79,7 +79,7 @@ class StandaloneModule:
         return [_make_result(result, run.outputs[result.memory]) for result in self.results]
 
     def benchmark(self, times: int = 10, repeat: int = 10) -> float:
-        """Print and return the seconds per call: the median over `repeat` runs of `times` calls."""
+        """Print how long a call takes, and return its seconds: the median over `repeat` runs of `times` calls."""
         run = _Run(self, self.random_arguments())
         run()
         took = []
@@ -88,8 +88,9 @@ class StandaloneModule:
             for _ in range(times):
                 run()
             took.append((time.perf_counter() - begin) / times)
-        print(f"{statistics.median(took):.6f}")
-        return statistics.median(took)
+        median = statistics.median(took)
+        print(f"{median * 1e6:.1f} us a call")
+        return median
 
 
 class _Run:

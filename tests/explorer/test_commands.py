@@ -215,11 +215,16 @@ def test_words_that_make_no_sense(words, text, capsys):
     assert status == 2 and re.search(text, capsys.readouterr().err)
 
 
-def test_a_damaged_archive(tmp_path, capsys):
-    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04 nothing")
-    assert main(["-o", str(tmp_path / "page.html"), str(tmp_path / "model.pt")], no_program) == 1
-    (recording,) = recordings_of((tmp_path / "page.html").read_text())
-    assert "rushlight explore: " in capsys.readouterr().err and "Traceback" in recording["error"]
+def test_an_archive_that_cannot_run_leaves_an_earlier_page(tmp_path, capsys):
+    archive, page = str(tmp_path / "model.pt"), tmp_path / "page.html"
+    page.write_text("an earlier page")
+    torch.jit.script(torch.nn.ReLU()).save(archive)
+    for words in (["--method", "nope"], ["--input", "missing.npy"]):
+        assert main(["-o", str(page), archive, *words], no_program) == 1
+        assert capsys.readouterr().err.startswith("rushlight explore: ")
+    Path(archive).write_bytes(b"PK\x03\x04 nothing")
+    assert main(["-o", str(page), archive], no_program) == 1
+    assert "rushlight explore: " in capsys.readouterr().err and page.read_text() == "an earlier page"
 
 
 def test_a_block_of_a_program(tmp_path):

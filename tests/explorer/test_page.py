@@ -323,6 +323,7 @@ def test_two_recordings(show):
     browser = show(small(), changed(), at="/Compare")
     text = browser.wait_for("#view", "Files and stages that differ")
     assert "1 in both, 1 only before, 0 only after" in text
+    assert browser.run("return document.querySelector('[aria-label=Recording]').value") == "1"  # the newer one
     assert re.search(r"gone", text) and re.search(r"▲ 100%", text)
     assert re.search(r"Files\s+attend.py", text) and re.search(r"Graphs\s+attend: forward", text)
 

@@ -13,6 +13,7 @@ from rushlight.autograd.profiler_recording import RecordedFacts, Recording
 from rushlight.compiler import logs
 from rushlight.compiler.settings import Settings
 from rushlight.core.thread_state import state
+from rushlight.explorer import clock
 from rushlight.explorer import recorder as recorders
 from rushlight.explorer.recorder import Recorder
 from rushlight.jit.runtime.executor import run_function
@@ -450,3 +451,27 @@ def test_listeners_get_the_text_that_is_printed(capfd):
     assert capfd.readouterr().err == "--- loops, part: name ---\ntext\n\n"
     (record,) = listener.records
     assert (record.stage, record.title, record.text, record.subject) == ("loops", "part", "text", 5)
+
+
+def test_runs_beyond_those_that_are_shown_singly_are_summed(monkeypatch):
+    monkeypatch.setattr(clock, "MAX_RUNS", 3)
+    with recorded() as found, torch.no_grad():
+        compiled = torch.compile(scale)
+        for _ in range(10):
+            compiled(torch.randn(64, 64), torch.randn(64, 64))
+    (recording,) = found
+    assert len([call for call in recording["calls"] if call["timed"]]) == 3
+    (runs,) = recording["runs"]
+    assert runs["calls"] == 10 and runs["unit"] == recording["units"][0]["id"] and 0 < runs["median"] < runs["seconds"]
+    assert runs["kernels"] == pytest.approx(recording["units"][0]["kernels"][0]["seconds"])
+    assert runs["kernels"] < runs["seconds"]
+
+
+def test_a_tape_has_what_compiled_code_saved():
+    with recorded() as found:
+        compiled = torch.compile(lambda x, w: (x @ w).exp())
+        compiled(torch.randn(16, 8, requires_grad=True), torch.randn(8, 4, requires_grad=True)).sum().backward()
+    (tape,) = found[0]["tapes"]
+    (node,) = [each for each in tape["nodes"] if each["name"] == "CompiledFunctionBackward"]
+    assert {nbytes for _, _, nbytes in node["saved"]} == {16 * 8 * 4, 8 * 4 * 4, 16 * 4 * 4}
+    assert tape["bytes"] == (16 * 8 + 8 * 4 + 16 * 4) * 4

@@ -111,7 +111,7 @@ function Recordings() {
     <select aria-label="Recording" value={String(current.value)} onChange={choose}>
       {recordings.value.map((each, at) => (
         <option key={at} value={String(at)}>
-          {at + 1}. {each.title || each.command}
+          {at + 1}. {each.title || each.command} · {each.made.slice(11)}
         </option>
       ))}
     </select>

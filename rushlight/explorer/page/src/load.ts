@@ -54,6 +54,7 @@ function complete(given: Partial<Recording>): Recording {
     files: (given.files ?? []).map((file) => ({ ...file, text: file.text ?? "", name: file.name ?? file.path })),
     units: (given.units ?? []).map(completeUnit),
     calls: (given.calls ?? []).map((call) => ({ ...call, stages: call.stages ?? [] })),
+    runs: given.runs ?? [],
     eager: (given.eager ?? []).map((call) => ({
       ...call,
       places: call.places ?? [],

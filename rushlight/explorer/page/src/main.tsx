@@ -2,13 +2,12 @@ import { render } from "preact";
 import { App } from "./app";
 import { listenToKeys } from "./keys";
 import { decode } from "./load";
-import { follow, index, readAddress, recordings, showFile, trouble } from "./state";
+import { current, follow, index, readAddress, recordings, showFile, trouble } from "./state";
 
 async function start(): Promise<void> {
   try {
     recordings.value = await decode(document.getElementById("recordings")?.textContent ?? "");
-    const own = index.value?.recording.files.findIndex((file) => file.own) ?? -1;
-    if (own > 0) showFile(own);
+    showNewest();
     readAddress();
   } catch (error) {
     trouble.value = `The recording could not be read: ${(error as Error).message}`;
@@ -20,6 +19,15 @@ async function start(): Promise<void> {
   render(<App />, app);
   follow();
   listenToKeys();
+}
+
+/** Show the last recording, which is the one after an edit, and the program's own file in it. */
+function showNewest(): void {
+  current.value = Math.max(recordings.value.length - 1, 0);
+  const { files, title } = index.value?.recording ?? { files: [], title: "" };
+  const program = files.findIndex((file) => file.own && `/${file.path}`.endsWith(`/${title}`));
+  const own = files.findIndex((file) => file.own);
+  showFile(Math.max(program >= 0 ? program : own, 0));
 }
 
 void start();

@@ -22,6 +22,7 @@ export interface Recording {
   files: SourceFile[];
   units: Unit[];
   calls: Call[];
+  runs: GraphRuns[];
   eager: EagerCall[];
   tapes: Tape[];
 }
@@ -183,6 +184,17 @@ export interface Call {
   timed: boolean;
   /** The graph that ran: the `graph` of its kernels. Empty if the call did not run a single graph. */
   graph: string;
+}
+
+/** All runs of one compiled graph, also those that `calls` leaves out. */
+export interface GraphRuns {
+  unit: number | null;
+  name: string;
+  calls: number;
+  /** The time of all runs, the part of it in kernels, and the median of the runs in `calls`. */
+  seconds: number;
+  kernels: number;
+  median: number;
 }
 
 /** A run of a TorchScript method by the stack machine on small inputs. */

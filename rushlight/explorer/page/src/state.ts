@@ -105,7 +105,7 @@ function kernelAt(name: string | null) {
 function address(): string {
   const given = new URLSearchParams();
   const { view, unit: unitId, stage, panel } = route.value;
-  if (current.value) given.set("recording", String(current.value));
+  if (recordings.value.length > 1) given.set("recording", String(current.value));
   if (unitId !== null) given.set("unit", String(unitId));
   if (stage !== null) given.set("stage", String(stage));
   if (panel) given.set("panel", panel);

@@ -16,7 +16,7 @@ interface Found {
 }
 
 /** Merge breaks at the same place with the same reason. */
-function distinctBreaks(units: Unit[]): Found[] {
+export function distinctBreaks(units: Unit[]): Found[] {
   const found = new Map<string, Found>();
   for (const unit of units) {
     for (const each of unit.breaks) {

@@ -12,8 +12,8 @@ import type { Recording } from "../recording";
 import { current, indexed, recordings, trouble } from "../state";
 import { type Figure, type KernelPair, type TextPair, figures, kernelPairs, textPairs } from "./differences";
 
-const before = signal(0);
-const after = signal(1);
+const before = signal<number | null>(null);
+const after = signal<number | null>(null);
 const shownText = signal("");
 
 export function Compare() {
@@ -26,15 +26,16 @@ export function Compare() {
       </Empty>
     );
   }
-  const [a, b] = [list[before.value] ?? list[0]!, list[after.value] ?? list[1]!];
+  const [first, second] = [before.value ?? list.length - 2, after.value ?? list.length - 1];
+  const [a, b] = [list[first] ?? list[0]!, list[second] ?? list[1]!];
   return (
     <div class="page compare">
       <header class="head choice-row">
-        <Choice label="Before" list={list} chosen={before.value} onChoose={(at) => (before.value = at)} />
-        <button title="Exchange the two" onClick={() => ([before.value, after.value] = [after.value, before.value])}>
+        <Choice label="Before" list={list} chosen={first} onChoose={(at) => (before.value = at)} />
+        <button title="Exchange the two" onClick={() => ([before.value, after.value] = [second, first])}>
           ⇄
         </button>
-        <Choice label="After" list={list} chosen={after.value} onChoose={(at) => (after.value = at)} />
+        <Choice label="After" list={list} chosen={second} onChoose={(at) => (after.value = at)} />
         <span class="space" />
         <Opener />
       </header>

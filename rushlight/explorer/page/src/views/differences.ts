@@ -2,6 +2,7 @@
 
 import { type Index, type KernelEntry, append, lineText } from "../indices";
 import type { Recording, Stage } from "../recording";
+import { longestRuns, runCount } from "./facts";
 
 export interface TextPair {
   group: string;
@@ -120,10 +121,10 @@ export function figures(before: Index, after: Index): Figure[] {
   });
   const sum = (numbers: number[]) => numbers.reduce((total, each) => total + each, 0);
   return [
-    figure("One measured call", "seconds", ({ recording }) =>
-      sum(recording.calls.filter((call) => call.timed).map((call) => call.seconds)),
+    figure("A run of the longest graph (median)", "seconds", ({ recording }) => longestRuns(recording)?.median ?? 0),
+    figure("Time in kernels for each run of a graph", "seconds", ({ kernelSeconds, recording }) =>
+      kernelSeconds / Math.max(runCount(recording), 1),
     ),
-    figure("Time in kernels", "seconds", (index) => index.kernelSeconds),
     figure("Compiling", "seconds", ({ recording }) => sum(recording.units.map((unit) => unit.seconds))),
     figure("Kernels", "count", (index) => index.kernels.length),
     figure("Graph breaks", "count", ({ recording }) => sum(recording.units.map((unit) => unit.breaks.length))),

@@ -1,7 +1,7 @@
 // Facts about units and recordings that several views name.
 
 import * as format from "../format";
-import type { Call, Recording, Unit } from "../recording";
+import type { GraphRuns, Recording, Unit } from "../recording";
 
 export function graphCount(unit: Unit): number {
   const graphs = new Set(unit.kernels.map((kernel) => kernel.graph));
@@ -33,7 +33,11 @@ export function sentence(unit: Unit): string {
   return `${status}${took}${facts.length ? `: ${facts.join(", ")}` : ""}${unit.why ? ` (${unit.why})` : ""}.`;
 }
 
-/** The measured call: the call that the kernels' times belong to. */
-export function timedCall(recording: Recording, unit: Unit | null = null): Call | null {
-  return recording.calls.find((call) => call.timed && (!unit || call.unit === unit.id)) ?? null;
+/** The graph on whose runs most time was spent. */
+export function longestRuns({ runs }: Recording): GraphRuns | null {
+  return runs.reduce<GraphRuns | null>((most, each) => (most && most.seconds >= each.seconds ? most : each), null);
+}
+
+export function runCount({ runs }: Recording): number {
+  return runs.reduce((sum, each) => sum + each.calls, 0);
 }

@@ -7,6 +7,10 @@ import { openKernel } from "../parts/open_kernel";
 import { Bar, Places } from "../parts/small";
 import { type Column, Table } from "../parts/table";
 
+function shareText(share: number): string {
+  return share > 1 ? ">100%" : format.percent(share);
+}
+
 export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index }) {
   const columns = useMemo((): Column<KernelEntry>[] => {
     const largest = Math.max(...rows.map(({ kernel }) => kernel.seconds));
@@ -72,9 +76,11 @@ export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index
         title: "Of best",
         numeric: true,
         width: "62px",
-        hint: "share of what the machine can do at its best",
+        hint:
+          "share of what a copy or a matrix product reaches on this machine; more than 100% where data comes from the caches, " +
+          "or where other programs ran while that was measured",
         cell: ({ kernel }) => (
-          <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? format.percent(kernel.share) : "–"}</span>
+          <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? shareText(kernel.share) : "–"}</span>
         ),
         by: ({ kernel }) => kernel.share,
       },

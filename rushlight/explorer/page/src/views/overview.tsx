@@ -7,9 +7,9 @@ import { CallsChart } from "../parts/calls_chart";
 import { Empty, Panel, PlaceLink } from "../parts/small";
 import type { Recording, Unit } from "../recording";
 import { go, index } from "../state";
-import { WhereToLook } from "./advice";
+import { WhereToLook, distinctBreaks } from "./advice";
 import { CompileTimes } from "./compile_times";
-import { kernelSeconds, sentence, timedCall } from "./facts";
+import { kernelSeconds, longestRuns, runCount, sentence } from "./facts";
 
 export function Overview() {
   const found = index.value!;
@@ -73,20 +73,21 @@ function Head({ recording }: { recording: Recording }) {
 }
 
 function Numbers({ found }: { found: Index }) {
-  const { units, calls } = found.recording;
-  const breaks = units.reduce((sum, unit) => sum + unit.breaks.length, 0);
+  const { units } = found.recording;
+  const breaks = distinctBreaks(units).length;
   const again = units.filter((unit) => unit.recompile).length;
   const compiling = units.reduce((sum, unit) => sum + unit.seconds, 0);
-  const timed = timedCall(found.recording);
+  const runs = runCount(found.recording);
+  const longest = longestRuns(found.recording);
   const numbers: [string, string, string][] = [
     [String(units.length), units.length === 1 ? "compiled unit" : "compiled units", ""],
     [String(breaks), breaks === 1 ? "graph break" : "graph breaks", breaks ? "bad" : ""],
     [String(again), again === 1 ? "recompile" : "recompiles", again ? "warn" : ""],
     [found.kernels.length.toLocaleString("en"), found.kernels.length === 1 ? "kernel" : "kernels", ""],
     [format.seconds(compiling), "compiling", ""],
-    [calls.length.toLocaleString("en"), "calls", ""],
+    [runs.toLocaleString("en"), runs === 1 ? "run of a graph" : "runs of graphs", ""],
   ];
-  if (timed) numbers.push([format.seconds(timed.seconds), `one call of ${timed.name}`, ""]);
+  if (longest) numbers.push([format.seconds(longest.median), `a run of ${longest.name} (median)`, ""]);
   return (
     <div class="numbers">
       {numbers.map(([number, title, tone]) => (

@@ -11,6 +11,8 @@ import { index } from "../state";
 import { KernelTimes } from "./kernel_times";
 import { type Sum, byGraph, byLine, byModule } from "./sums";
 
+const MOST_BALANCES = 8;
+
 export function Time() {
   const found = index.value!;
   const timed = useMemo(() => found.kernels.filter(({ kernel }) => kernel.calls > 0 || kernel.seconds > 0), [found]);
@@ -38,14 +40,14 @@ export function Time() {
   );
 }
 
-/** The measured calls of each unit, with the share of their time in kernels. */
+/** The runs of each graph, with the share of their time in kernels. */
 function Balance({ found }: { found: Index }) {
-  const measured = measuredUnits(found);
+  const runs = found.recording.runs.filter(({ seconds }) => seconds > 0).sort((a, b) => b.seconds - a.seconds);
   return (
     <div class="balance">
-      {measured.map(({ name, calls, seconds, kernels }, at) => (
+      {runs.slice(0, MOST_BALANCES).map(({ name, calls, seconds, kernels }, at) => (
         <div key={at}>
-          <b>{name}</b> {calls === 1 ? "one call" : format.count(calls, "call")}, {format.seconds(seconds)}
+          <b>{name}</b> {calls === 1 ? "one run" : format.count(calls, "run")}, {format.seconds(seconds)}
           <span class="flame small">
             <i class="inside" style={{ flexGrow: kernels / seconds }} />
             <i class="around" style={{ flexGrow: Math.max(1 - kernels / seconds, 0) }} />
@@ -54,22 +56,10 @@ function Balance({ found }: { found: Index }) {
           {format.seconds(Math.max(seconds - kernels, 0))} around them
         </div>
       ))}
-      {!measured.length && <div>{format.seconds(found.kernelSeconds)} in kernels; the call around them was not measured.</div>}
+      {runs.length > MOST_BALANCES && <div class="faint">and {format.count(runs.length - MOST_BALANCES, "graph")} more</div>}
+      {!runs.length && <div>{format.seconds(found.kernelSeconds)} in kernels; the runs around them were not measured.</div>}
     </div>
   );
-}
-
-function measuredUnits(found: Index) {
-  const timed = found.recording.calls.filter((call) => call.timed);
-  return [...new Set(timed.map((call) => call.unit))].map((id) => {
-    const calls = timed.filter((call) => call.unit === id);
-    return {
-      name: calls[0]!.name,
-      calls: calls.length,
-      seconds: calls.reduce((sum, call) => sum + call.seconds, 0),
-      kernels: found.kernels.filter(({ unit }) => unit.id === id).reduce((sum, { kernel }) => sum + kernel.seconds, 0),
-    };
-  });
 }
 
 const SUMS: [string, (found: Index) => Sum[]][] = [
