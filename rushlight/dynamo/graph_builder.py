@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from rushlight.core.symbolic import Relation, ShapeEnv, SymInt, UnknownSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH
 from rushlight.dynamo.known_results import KnownResults
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Source
@@ -281,7 +282,7 @@ class GraphBuilder:
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
         """Return the module that computes the outputs; dead nodes and unused inputs are removed."""
         self.graph.output(tuple(outputs))
-        self.graph.eliminate_dead_code()
+        self.graph.eliminate_dead_code(lambda node: node.is_impure() or id(node.target) in ALLOWED_IN_GRAPH)
         for node, _, _ in list(self.inputs):
             if not node.users:
                 self.graph.erase_node(node)

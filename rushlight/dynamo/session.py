@@ -47,7 +47,7 @@ from rushlight.dynamo.values.context_variables import ContextVariableValue
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
-from rushlight.dynamo.values.inheriting import built_in_base, from_outside
+from rushlight.dynamo.values.inheriting import built_in_base, from_outside, is_plain_named_tuple
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import CACHED, ObjectValue, OpaqueValue
@@ -317,14 +317,14 @@ class Session:
         if source is not None:
             self.guards.same_length(Attribute(source, "args"), value.args)
             self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords", dict)
-        return PartialValue(functools.partial, function, args, kwargs, source)
+        return PartialValue(functools.partial, function, args, kwargs, source, value)
 
     def _wrap_items(self, tx: Following, values: Any, source: Source | None) -> list[Value]:
         return [self.later(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
 
     def _wrap_container(self, tx: Following, value: Any, source: Source | None) -> Value | None:
         kind = type(value)
-        if kind in (list, tuple, collections.deque) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        if kind in (list, tuple, collections.deque) or is_plain_named_tuple(kind):
             if kind is collections.deque and value.maxlen is not None:
                 return self._wrap_opaque(value, source)
             if source is None:
@@ -453,7 +453,7 @@ def is_hashed_by_identity(kind: type) -> bool:
 
 def is_key(value: Any) -> bool:
     """Return whether an object may be a key of a tracked dict: its hash and equality run no code of the program."""
-    if type(value) is tuple:
+    if type(value) in (tuple, Size):
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
     if isinstance(value, type) and is_hashed_by_identity(type(value)):
         return True

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @handles(functools.partial)
-def _partial(tx: Following, function: Value, *args: Value, **kwargs: Value) -> Value:
+def _partial(tx: Following, function: Value, /, *args: Value, **kwargs: Value) -> Value:
     if isinstance(function, PartialValue):
         return PartialValue(functools.partial, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     return PartialValue(functools.partial, function, list(args), kwargs)

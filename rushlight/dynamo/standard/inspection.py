@@ -110,7 +110,7 @@ def _not(tx: Following, value: Value) -> Value:
 
 
 def _has_later_number(value: Value) -> bool:
-    return isinstance(value, TensorValue) and RULES.capture_scalar_outputs
+    return isinstance(value, TensorValue) and (RULES.capture_scalar_outputs or value.known() is not None)
 
 
 def _conversion_handler(kind: type) -> Callable:

@@ -436,6 +436,9 @@ class Writer(Protocol):
     def begin(self, value: Value, text: str) -> str:
         """Create an object before its contents, which may refer to it; return its name."""
 
+    def has(self, value: Value) -> bool:
+        """Return whether a value was made before."""
+
     def globals_of(self, namespace: dict) -> str:
         """Return an expression for a module's globals."""
 

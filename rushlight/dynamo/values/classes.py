@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import types
 from enum import EnumType
 from typing import TYPE_CHECKING, Any
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
 def is_python_class(kind: type) -> bool:
-    """Return whether a class and all its bases except `object` and `types.SimpleNamespace` are written in Python: then
-    instances consist of their attributes."""
+    """Return whether a class and all its bases, except those whose instances consist of attributes as well, are written in
+    Python: then its instances consist of their attributes."""
     return all(base in _PLAIN_BASES or _is_written(base) for base in kind.__mro__)
 
 
-_PLAIN_BASES = (object, types.SimpleNamespace)
+_PLAIN_BASES = (threading.local, types.SimpleNamespace, object)
+
+
+def plain_base(kind: type) -> type:
+    """Return the class that makes instances, and sets attributes of instances, of a class for which `is_python_class` holds."""
+    return next(base for base in _PLAIN_BASES if issubclass(kind, base))
 
 
 def _is_written(kind: type) -> bool:

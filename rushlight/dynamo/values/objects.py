@@ -13,6 +13,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute, Item, OwnDict, Source
 from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import MAKERS, Raised, Value
+from rushlight.dynamo.values.classes import plain_base
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.dynamo.values.iterators import IteratorValue
@@ -47,7 +48,10 @@ class ObjectValue(Value):
     def truth(self, tx: Following) -> bool:
         for name in ("__bool__", "__len__"):
             if isinstance(look_up(self.kind, name), types.FunctionType):
-                return self.method(tx, name, [], {}).truth(tx)
+                found = self.method(tx, name, [], {})
+                if name == "__bool__" and found.python_type() is not bool:
+                    raise raised(TypeError(f"__bool__ should return bool, returned {found.python_type().__name__}"))
+                return found.truth(tx)
         if look_up(self.kind, "__bool__") is MISSING and look_up(self.kind, "__len__") is MISSING:
             return True
         raise GraphBreak(f"the truth value of {self}")
@@ -305,7 +309,7 @@ class ObjectValue(Value):
 
     def write(self, writer: Writer) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
-        base = types.SimpleNamespace if issubclass(self.kind, types.SimpleNamespace) else object
+        base = plain_base(self.kind)
         made = writer.begin(self, f"{writer.name_of(base, base.__name__)}.__new__({kind})")
         for line in self.write_back(writer, made):
             writer.statement(line)
@@ -313,7 +317,8 @@ class ObjectValue(Value):
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
         """Return statements that write the attributes to the object `target`."""
-        plain = writer.name_of(object, "object")
+        base = plain_base(self.kind)
+        plain = writer.name_of(base, base.__name__)
         lines = []
         for name, value in self.written.items():
             is_real = name in getattr(self.real, "__dict__", ()) or name in getattr(self.kind, "__slots__", ())

@@ -72,13 +72,20 @@ class TensorValue(Value):
         self.kind = kind
         self.own_attributes: frozenset[str] = frozenset()
         self.is_inference = self.is_from_outside = self.is_gradient = False
+        self.constant_at_first: Tensor | None = None  # the value of a constant that the program made
         self.changes: list[str] = []  # calls that changed sizes and strides of an outside tensor
         self.attributes: dict[str, Value] = {}  # attributes that the program set during the capture
 
     def python_type(self) -> type:
         return self.kind
 
+    def known(self) -> Tensor | None:
+        """Return the tensor's value if it is a constant that the graph has not used yet, so that nothing has changed it."""
+        return self.constant_at_first if not self.graph_node.users else None
+
     def truth(self, tx: Following) -> bool:
+        if self.known() is not None:
+            return bool(self.known())
         raise GraphBreak("a branch on the value of a tensor", "use torch.where, or keep the branch outside the compiled part")
 
     def length(self, tx: Following) -> Value:
@@ -177,7 +184,9 @@ class TensorValue(Value):
     def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in self.attributes or name in self.own_attributes:
             return self.attribute(tx, name).call(tx, args, kwargs)
-        if name in _NUMBERS and RULES.capture_scalar_outputs:
+        if name in _NUMBERS and self.known() is not None:
+            return fold(getattr(self.known(), name), *args, **kwargs)
+        if name in _NUMBERS and (RULES.capture_scalar_outputs or name == "tolist" and _is_whole(self.fake)):
             return number_of(tx, self, name)
         if name == "numpy" and RULES.trace_numpy:
             return METHODS[name](tx, self, *args, **kwargs)
@@ -193,6 +202,8 @@ class TensorValue(Value):
             raise GraphBreak(f"Tensor.{name}() of a gradient, whose layout is known in the backward pass only")
         if name in _VIEWS_IN_PLACE:
             return self._view_in_place(tx, name, args, kwargs)
+        if name == "new" and len(args) == 1 and args[0].python_type() is Size:
+            args = args[0].items_of(tx)  # a node takes a Size for a tuple, from which `new` would make data
         if name == "is_inference" and not args:
             return self._was_made_in_inference_mode(tx)
         if not hasattr(Tensor, name):
@@ -244,6 +255,11 @@ def number_of(tx: Following, value: TensorValue, name: str) -> Value:
     node = tx.graph.add_item(value.graph_node)
     made = LaterNumberValue(node, node.meta["val"])
     return made if name != "__int__" else made.method(tx, "__int__", [], {})
+
+
+def _is_whole(fake: Tensor) -> bool:
+    """Return whether a tensor's numbers are integers."""
+    return not (fake.is_floating_point() or fake.is_complex() or fake.dtype is bool_)
 
 
 def _is_one(fake: Tensor) -> bool:
