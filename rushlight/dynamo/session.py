@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
@@ -30,6 +31,7 @@ from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.arrays import ArrayFunctionValue, ArrayValue, is_array, is_array_function
+from rushlight.dynamo.values.assertions import Assertion
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.cached import CachedFunctionValue
@@ -63,6 +65,7 @@ from rushlight.dynamo.values.tensor import (
     is_library_function,
     is_tensor_method,
 )
+from rushlight.dynamo.values.weak_references import from_outside as reference_from_outside
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.construct import tensor
@@ -90,6 +93,7 @@ class Session:
         self.distinct: list[Source] = []
         self.cells: list[Source] = []
         self.generators: list[Value] = []
+        self.assertions: list[Assertion] = []
         self.open_modes: list[RegionValue] = []
         self.build_part: Callable | None = None  # compiles a subgraph that a node calls, when it first runs
         self.maps = 0  # depth of vmap calls being followed
@@ -397,6 +401,8 @@ class Session:
         if kind is ContextVar:
             self._guard_identity(source, value)
             return ContextVariableValue(tx, value, source or self.hold(value))
+        if kind is weakref.ref and value.__callback__ is None:
+            return reference_from_outside(tx, value, source or self.hold(value))
         iterator = iterator_from_outside(tx, value, source or self.hold(value))
         if iterator is not None:
             return iterator

@@ -36,7 +36,8 @@ def return_type_of(packet: OpOverloadPacket) -> type | None:
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> type:
     base = namedtuple(name, fields)
-    body = {"__slots__": (), "__new__": _new, "__repr__": _repr, "__module__": __name__, "__doc__": f"What {name} returns: {fields}."}
+    body = {"__slots__": (), "__new__": _new, "__repr__": _repr, "__module__": __name__}
+    body["__doc__"] = f"What {name} returns: {fields}."
     return _made.setdefault(name, type(name, (base,), body))  # another thread may have created it first
 
 

@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace, name: str) -> int:
     flags = ["--noconftest", "-p", "no:cacheprovider", "-p", "tools.torch_tests.plugin", "--import-mode=importlib", "-q"]
     flags += ["--rootdir", str(file.parent), "-c", "/dev/null", "--tb=short"]
     flags += ["-n", str(options.processes)] if options.processes > 1 and options.chosen is None else []
-    flags += ["--no-header", "-W", "ignore"]
+    flags += ["--no-header", "-W", "ignore", "--assert=plain"]  # PyTorch captures plain asserts, not those that pytest rewrites
     flags += ["-k", options.chosen] if options.chosen is not None else ["--tb=short", "-rN"]
     return subprocess.run([sys.executable, "-m", "pytest", *flags, str(file)], env=environment, cwd=file.parent).returncode
 

@@ -67,7 +67,9 @@ def _enumerate(tx: Following, values: Value, start: Value = ConstantValue(0)) ->
 def _zip(tx: Following, *values: Value, strict: Value = ConstantValue(False)) -> Value:  # noqa: B008
     inner = [_iter(tx, value) for value in values]
     if strict.truth(tx):
-        return IteratorValue(_check_lengths(zip(*map(tx.drain, inner), strict=True)), zip, runs_code=True)
+        made = WrappedIteratorValue(zip, _check_lengths(zip(*map(tx.drain, inner), strict=True)), inner)
+        made.is_strict = True
+        return made
     groups = zip(*map(tx.drain, inner), strict=False)
     return WrappedIteratorValue(zip, (SequenceValue(list(group), tuple) for group in groups), inner)
 

@@ -90,6 +90,8 @@ class ArrayValue(Value):
             return call(tx, array_functions.transpose, [self], {})
         if name in ("real", "imag"):
             return call(tx, getattr(array_functions, name), [self], {})
+        if name == "tolist":
+            return tx.bound_method(self, name)
         if name in array_functions.METHODS:
             return ArrayMethodValue(self, name)
         raise GraphBreak(f"attribute {name!r} of an array of NumPy")

@@ -119,6 +119,11 @@ class PythonModuleValue(FixedValue):
         self.module = module
 
     def attribute(self, tx: Following, name: str) -> Value:
+        written, value = tx.effects.global_value(self.module.__dict__, name)
+        if value is not None:
+            return value
+        if written:
+            raise raised(AttributeError(f"module '{self.module.__name__}' has no attribute '{name}'"))
         try:
             found = getattr(self.module, name)
         except AttributeError as error:

@@ -62,6 +62,8 @@ class WrappedIteratorValue(IteratorValue):
     Only for iterators whose state is that of the inner ones and of the count: generated code makes them again from these.
     """
 
+    is_strict = False  # True for a `zip` that checks lengths
+
     def __init__(self, kind: type, items: Iterator[Value], inner: list[Value], function: Value | None = None, start: int = 0):
         super().__init__(self._count_taken(items), kind)
         self.inner = inner
@@ -76,6 +78,7 @@ class WrappedIteratorValue(IteratorValue):
     def write(self, writer: Writer) -> str:
         parts = [writer.expression(value) for value in (*([self.function] if self.function else []), *self.inner)]
         parts += [str(self.count)] if self.kind is enumerate else []
+        parts += ["strict=True"] if self.is_strict else []
         return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(parts)})"
 
 

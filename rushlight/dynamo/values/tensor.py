@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -250,7 +251,8 @@ def number_of(tx: Following, value: TensorValue, name: str) -> Value:
     if not _is_one(fake) or fake.is_complex() or fake.dtype is bool_:
         raise GraphBreak(f"Tensor.{name}() of a tensor of shape {list(fake.shape)} and {fake.dtype} needs its values")
     if not fake.is_floating_point():
-        made = tx.call_in_graph("call_method", "item", [value], {})
+        with tx.graph.listing_numbers() if name == "tolist" else nullcontext():
+            made = tx.call_in_graph("call_method", "item", [value], {})
         return made.method(tx, "__float__", [], {}) if name == "__float__" else made
     node = tx.graph.add_item(value.graph_node)
     made = LaterNumberValue(node, node.meta["val"])
