@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.stability import MISSING, is_stable, look_up
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, raised
 from rushlight.dynamo.values.function import BoundMethodValue
 
@@ -49,12 +49,17 @@ class ClassValue(FixedValue):
         if written is not None:
             return written
         found = look_up(self.kind, name)
+        if isinstance(found, classmethod) and isinstance(found.__func__, property):  # until Python 3.12
+            tx.guard_member(self.kind, name, found)
+            return tx.wrap_constant(found.__func__.fget).call(tx, [self], {})
         if isinstance(found, classmethod):
             return BoundMethodValue(self, tx.class_member(self.kind, name, found))
         if isinstance(found, staticmethod | types.FunctionType):
             return tx.class_member(self.kind, name, found)
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return ConstantValue(getattr(self.kind, name))
+        if name == "__subclasses__" and look_up(type(self.kind), name) is type.__dict__[name]:
+            return SubclassesValue(self)
         if found is MISSING and not hasattr(self.kind, name):
             raise raised(AttributeError(f"type object '{self.kind.__name__}' has no attribute '{name}'"))
         return tx.wrap_class_attribute(self, name)
@@ -109,6 +114,19 @@ class ClassValue(FixedValue):
 
     def __str__(self) -> str:
         return f"class {self.kind.__name__}"
+
+
+class SubclassesValue(Value):
+    """`__subclasses__` of a class; the answer is guarded."""
+
+    def __init__(self, owner: ClassValue) -> None:
+        self.owner = owner
+
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        found, place = self.owner.kind.__subclasses__(), tx.class_source(self.owner.kind)
+        names = ", ".join(tx.guards.name(kind, kind.__name__) for kind in found)
+        tx.guards.add(f"{place.expression()}.__subclasses__() == [{names}]", place, "its subclasses")
+        return MAKERS[list](list(map(tx.wrap_class, found)))
 
 
 class PythonModuleValue(FixedValue):

@@ -74,6 +74,8 @@ class TensorValue(Value):
         self.own_attributes: frozenset[str] = frozenset()
         self.is_inference = self.is_from_outside = self.is_gradient = False
         self.constant_at_first: Tensor | None = None  # the value of a constant that the program made
+        self.new_data: TensorValue | None = None  # what the program assigned to `data` of an outside tensor
+        self.is_hidden = False  # True for a tensor with gradients and new data, which no node can stand for
         self.changes: list[str] = []  # calls that changed sizes and strides of an outside tensor
         self.attributes: dict[str, Value] = {}  # attributes that the program set during the capture
 
@@ -127,10 +129,30 @@ class TensorValue(Value):
         return tx.bound_method(self, name)
 
     def set_attribute(self, tx: Following, name: str, value: Value) -> None:
+        if name == "data" and isinstance(value, TensorValue) and value.fake.dtype is self.fake.dtype:
+            self._set_data(tx, value)
+            return
         if hasattr(Tensor, name) or self.kind is not Tensor:
             super().set_attribute(tx, name, value)
         tx.effects.mutates(self)
         self.attributes[name] = value
+
+    def _set_data(self, tx: Following, value: TensorValue) -> None:
+        """Evaluate `self.data = value`: a detached view of the value replaces the tensor, and an outside tensor gets it as its
+        data after the graph has run.
+        """
+        if self.is_from_outside:
+            may_change = self.source is not None and not isinstance(self.source, Held) and not self.changes
+        else:
+            may_change = not self.fake.requires_grad
+        if not may_change:
+            raise GraphBreak("new data of a tensor that autograd or a module holds")
+        made = tx.call_in_graph("call_method", "detach", [value], {})
+        if self.is_from_outside:
+            tx.effects.mutates(self)
+            self.new_data = made
+            self.is_hidden = self.fake.requires_grad
+        tx.graph.replace_value(self, made)
 
     def delete_attribute(self, tx: Following, name: str) -> None:
         if name not in self.attributes or self.source is not None:
@@ -174,7 +196,8 @@ class TensorValue(Value):
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
         """Return statements that change sizes, strides and attributes of the tensor `target`."""
-        changes = [f"{target}.{change}" for change in self.changes]
+        changes = [] if self.new_data is None else [f"{target}.data = {writer.expression(self.new_data)}"]
+        changes += [f"{target}.{change}" for change in self.changes]
         return changes + [f"{target}.{name} = {writer.expression(value)}" for name, value in self.attributes.items()]
 
     def _was_made_in_inference_mode(self, tx: Following) -> Value:
@@ -228,6 +251,8 @@ class TensorValue(Value):
         tx.call_in_graph("call_function", operator.setitem, [self, key, value], {})
 
     def node(self, tx: Following) -> Any:
+        if self.is_hidden:
+            raise GraphBreak("a use of a tensor that requires grad after its data was replaced")
         return self.graph_node
 
     def write(self, writer: Writer) -> str:
