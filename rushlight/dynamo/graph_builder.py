@@ -139,7 +139,7 @@ class GraphBuilder:
 
     def replace_value(self, value: TensorValue, by: TensorValue) -> None:
         """Make a tensor of the program stand for the result of another node."""
-        value.graph_node, value.fake = by.graph_node, by.fake
+        value.graph_node, value.fake, value.constant_at_first = by.graph_node, by.fake, None
         self._value_of[id(by.fake)] = value
         self._keep.append(by.fake)
 

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from rushlight.core.dtype import bool_
 from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.values import open_floats
 from rushlight.dynamo.values.base import Raised, Value
@@ -133,6 +134,8 @@ def _are_single(*values: Value) -> bool:
     if len(tensors) == 2:
         return tensors[0].fake.dtype is tensors[1].fake.dtype and tensors[0].fake.shape == tensors[1].fake.shape
     number, fake = next(value for value in values if not isinstance(value, TensorValue)), tensors[0].fake
+    if fake.dtype is bool_:
+        return False
     return number.is_constant() and type(number.constant()) in ((int, float) if fake.is_floating_point() else (int,))
 
 
