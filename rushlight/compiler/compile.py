@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import types
 import weakref
 from collections.abc import Callable
@@ -22,10 +23,14 @@ from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.compiler.values_apart import in_parts, needs_values
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
-from rushlight.dynamo.errors import BackendCompilerFailed
+from rushlight.dynamo.errors import BackendCompilerFailed, GraphBreak
 from rushlight.dynamo.frames import FrameCallback, Log
 from rushlight.dynamo.guarded_code import GuardedCode
+from rushlight.dynamo.handlers import HANDLERS
 from rushlight.dynamo.regions import CALL_MODEL, is_compiled_wrapper, optimize
+from rushlight.dynamo.rules import RULES
+from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.function import FunctionValue
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import observed
 from rushlight.nn.modules.module import Module
@@ -35,6 +40,7 @@ from rushlight.nn.parameter import Parameter
 WITHOUT_EFFECT = frozenset({
     "epilogue_fusion", "shape_padding", "trace.enabled", "trace.graph_diagram", "triton.cudagraphs",
 })  # fmt: skip
+MAX_CALLBACKS = 8  # a function that is compiled in more ways, each with a backend of its own, loses its oldest captures
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -239,16 +245,41 @@ def compile(
         return _compile_class(model, decorate)
     model = innermost(model)
     chosen = {*(options or ()), *(["verify"] if verify else []), *(["max_autotune"] if _is_timed(mode) else [])}
-    callback = CompileCallback(model, backend, settings, fullgraph, dynamic, frozenset(chosen))
+    callback = _callback_for(model, backend, settings, fullgraph, dynamic, frozenset(chosen))
     again = functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
                               verify=verify)  # fmt: skip
     return _wrap_model(model, callback, again)
 
 
+_callbacks: weakref.WeakKeyDictionary[Callable, list[tuple[tuple, CompileCallback]]] = weakref.WeakKeyDictionary()
+_callbacks_lock = threading.Lock()
+
+
+def _callback_for(model: Callable, backend: str | Backend, *given: Any) -> CompileCallback:
+    """Return a callback for a model. A function that is compiled again, with the same backend and settings, keeps its captures:
+    programs compile where they call."""
+    if not isinstance(model, types.FunctionType):
+        return CompileCallback(model, backend, *given)
+    rules = replace(RULES)
+    with _callbacks_lock:
+        known = _callbacks.setdefault(model, [])
+        for before, callback in known:
+            is_same = callback.chosen is backend or isinstance(backend, str) and callback.chosen == backend
+            if is_same and before == (*given, rules):
+                return callback
+        made = CompileCallback(model, backend, *given)
+        known.append(((*given, rules), made))
+        if len(known) > MAX_CALLBACKS:
+            known.pop(0)[1].forget()
+    weakref.finalize(model, made.forget).atexit = False
+    return made
+
+
 def _wrap_model(model: Callable, callback: CompileCallback, again: Callable) -> Callable | Module:
     """Wrap a function or module so that the callback captures its calls. `again` compiles a copy of a module."""
     compiled = optimize(callback)(model)
-    weakref.finalize(compiled, callback.forget).atexit = False
+    if not isinstance(model, types.FunctionType):
+        weakref.finalize(compiled, callback.forget).atexit = False
     return OptimizedModule(model, compiled, again) if isinstance(model, Module) else compiled
 
 
@@ -284,6 +315,16 @@ def _settings(mode: str | None, options: dict | None) -> Settings:
         raise RuntimeError(f"Unexpected optimization option {unknown[0]}, known options are {known}")
     settings = replace(from_environment(), **chosen)
     return replace(settings, max_autotune=True) if _is_timed(mode) else settings
+
+
+def _follow_compiled(tx: Any, model: Value, **options: Value) -> Value:
+    """Follow `compile` inside of a captured program: what it compiles is followed into the same graph."""
+    if not isinstance(model, FunctionValue):
+        raise GraphBreak(f"compile() of {model}", "compile it outside")
+    return model
+
+
+HANDLERS[compile] = _follow_compiled
 
 
 def _is_timed(mode: str | None) -> bool:

@@ -487,6 +487,23 @@ def take(a: Any, indices: Any, axis: int | None = None) -> Tensor:
     return found.reshape([*flat.shape[:dim], *indices.shape, *flat.shape[dim + 1 :]])
 
 
+def take_along_axis(arr: Any, indices: Any, axis: int | None) -> Tensor:
+    """Implement `np.take_along_axis` of arrays whose other dimensions agree."""
+    arr = _tensor(arr).reshape(-1) if axis is None else _tensor(arr)
+    dim = 0 if axis is None else axis
+    return torch.take_along_dim(arr, _tensor(indices) % arr.shape[dim], dim)
+
+
+def fftshift(x: Any, axes: Any = None) -> Tensor:
+    """Implement `np.fft.fftshift`."""
+    return torch.fft.fftshift(_tensor(x), axes)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Tensor:
+    """Implement `np.fft.ifftshift`."""
+    return torch.fft.ifftshift(_tensor(x), axes)
+
+
 def diff(a: Any, n: int = 1, axis: int = -1) -> Tensor:
     """Implement `np.diff`."""
     return torch.diff(_tensor(a), n, axis)
@@ -670,10 +687,11 @@ _FUNCTIONS = {
         sort, argsort, clip, where, around, nan_to_num, cbrt, reshape, ravel, transpose, swapaxes, moveaxis, squeeze,
         expand_dims, broadcast_to, concatenate, stack, vstack, hstack, dstack, column_stack, array_split, split, tile, repeat,
         flip, roll, atleast_1d, atleast_2d, meshgrid, diagonal, diag, trace, tril, triu, take, diff, dot, inner, outer, vdot,
-        tensordot, einsum, kron, zeros, ones, full, zeros_like, ones_like, full_like, eye, arange, linspace, array, asarray,
-        copy, isclose, real, imag,
+        take_along_axis, tensordot, einsum, kron, zeros, ones, full, zeros_like, ones_like, full_like, eye, arange, linspace,
+        array, asarray, copy, isclose, real, imag,
     ],
     np.linalg: [norm, inv, det, solve],
+    np.fft: [fftshift, ifftshift],
 }  # fmt: skip
 
 

@@ -174,6 +174,7 @@ class _Capture:
         self._check_generators()
         if self.session.open_modes:
             raise GraphBreak("a region of autocast or of inference mode that is left open")
+        self._write_assertions()
         result = self.writer.expression(value)
         self._write_effects()
         self._grad_mode()
@@ -194,6 +195,7 @@ class _Capture:
         index = translator.position
         instruction = translator.instructions[index]
         self._check_generators()
+        self._write_assertions()
         stack = [self._on_stack(value) for value in translator.stack]
         ran = None
         if self.stop.runs_next:
@@ -251,6 +253,10 @@ class _Capture:
             return NULL_TEXT
         text = self.writer.expression(value)
         return HandledText(text) if isinstance(value, HandledValue) else text
+
+    def _write_assertions(self) -> None:
+        for assertion in self.session.assertions:
+            self.writer.lines += assertion.write(self.writer)
 
     def _write_effects(self) -> None:
         self.session.effects.write(self.writer)

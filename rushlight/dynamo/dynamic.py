@@ -11,16 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, as_expr
-from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.symbolic import ConstraintViolationError, ShapeEnv, SymInt
 from rushlight.core.symbolic.relations import Relation, at_least, below, equal
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.sources import Held, Local, Source
 from rushlight.fx.symbolic_sizes import Geometry, symbolic_strides
 from rushlight.nn.parameter import Buffer, Parameter
-
-
-class ConstraintViolationError(RuntimeError):
-    """A size marked as dynamic was specialized, or the capture does not hold for the whole allowed range."""
 
 
 class SymbolicFailure(Exception):

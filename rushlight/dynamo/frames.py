@@ -82,6 +82,7 @@ _lock = threading.RLock()
 _stance = "default"
 _paused = False  # True while a capture has the garbage collector disabled
 _captured = _Codes()
+_resets = 0  # the number of calls of `reset`
 
 
 class FrameCallback:
@@ -211,8 +212,8 @@ class FrameCallback:
         code, receiver = frame.f_code, frame.f_locals.get("self")
         subject = receiver if isinstance(receiver, Module) else code
         count = self._counts.get((id(code), id(subject)))
-        # The record belongs to a dead object with the same id: start a new one.
-        if count is None or count.code() is not code or count.receiver() is not subject:
+        # Start a new record if this one is from before a reset, or belongs to a dead object with the same id.
+        if count is None or count.resets != _resets or count.code() is not code or count.receiver() is not subject:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
 
@@ -320,6 +321,7 @@ class _Count:
         self.code = code
         self.receiver = receiver
         self.captures = 0
+        self.resets = _resets
         self.met = False  # True after the frame's first call under the stance "eager_then_compile"
         self.history = History()
 
@@ -366,8 +368,10 @@ def _values_of(frame: Any) -> dict[str, Any]:
 
 
 def reset() -> None:
-    """Forget all captures."""
+    """Forget all captures, and how often frames were captured."""
+    global _resets
     with _lock:
+        _resets += 1
         for code in _captured.take():
             reset_code(code)
 

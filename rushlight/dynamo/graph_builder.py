@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from rushlight.core.symbolic import Relation, ShapeEnv, SymInt, UnknownSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
+from rushlight.dynamo.handlers import ALLOWED_IN_GRAPH
 from rushlight.dynamo.known_results import KnownResults
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Source
@@ -51,7 +52,7 @@ class GraphBuilder:
         self._keep: list[Tensor] = []
         self._place_texts: dict[tuple[str, int, str], str] = {}
         self._results = KnownResults()
-        self._has_open_sizes = False
+        self._has_open_sizes = self._lists_numbers = False
         self._input_names: set[str] = set()
         self._last_placeholder: Node | None = None
         self._named: set[Node] = set()  # nodes already named after a variable of the program
@@ -138,7 +139,7 @@ class GraphBuilder:
 
     def replace_value(self, value: TensorValue, by: TensorValue) -> None:
         """Make a tensor of the program stand for the result of another node."""
-        value.graph_node, value.fake = by.graph_node, by.fake
+        value.graph_node, value.fake, value.constant_at_first = by.graph_node, by.fake, None
         self._value_of[id(by.fake)] = value
         self._keep.append(by.fake)
 
@@ -214,11 +215,21 @@ class GraphBuilder:
         try:
             return self._run_with_assumptions(node)
         except DataDependentError:
-            kept = RULES.capture_scalar_outputs if node.target == "item" else RULES.capture_dynamic_output_shape_ops
+            keeps_numbers = RULES.capture_scalar_outputs or self._lists_numbers
+            kept = keeps_numbers if node.target == "item" else RULES.capture_dynamic_output_shape_ops
             if not kept or self.graph is not self.whole:
                 raise
         self._has_open_sizes = True
         return self.unknowns.follow(node, self._run_with_assumptions, self._real_input)
+
+    @contextmanager
+    def listing_numbers(self) -> Iterator[None]:
+        """Keep `item()` of integers in the graph for `tolist()`, whatever the setting `capture_scalar_outputs` is."""
+        before, self._lists_numbers = self._lists_numbers, True
+        try:
+            yield
+        finally:
+            self._lists_numbers = before
 
     def _run_with_assumptions(self, node: Node) -> Any:
         """Run a node. Its assumptions about numbers that the graph computes are collected, and checked by nodes behind it."""
@@ -281,7 +292,7 @@ class GraphBuilder:
     def finish(self, outputs: list[Node], name: str) -> GraphModule:
         """Return the module that computes the outputs; dead nodes and unused inputs are removed."""
         self.graph.output(tuple(outputs))
-        self.graph.eliminate_dead_code()
+        self.graph.eliminate_dead_code(lambda node: node.is_impure() or id(node.target) in ALLOWED_IN_GRAPH)
         for node, _, _ in list(self.inputs):
             if not node.users:
                 self.graph.erase_node(node)

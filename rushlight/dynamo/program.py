@@ -98,6 +98,10 @@ class ProgramWriter:
         name = self._made[id(value)] = self.keep(text)
         return name
 
+    def has(self, value: Value) -> bool:
+        """Return whether a value was made before."""
+        return id(value) in self._made
+
     def globals_of(self, namespace: dict) -> str:
         """Return an expression for a module's globals."""
         return "__globals" if namespace is self.module_globals else self.name_of(namespace, "globals")

@@ -108,7 +108,7 @@ _WRAPPER = next(
 
 def is_compiled_wrapper(function: object) -> bool:
     """Return whether `optimize` returned this function. Its attributes do not tell, because `functools.wraps` copies them."""
-    return getattr(function, "__code__", None) is _WRAPPER
+    return type(function) is types.FunctionType and function.__code__ is _WRAPPER
 
 
 def _look_like(wrapper: Callable, function: Callable) -> None:

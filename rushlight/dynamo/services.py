@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from rushlight._C import skip_code
+from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.dynamo.effects import SideEffects
@@ -152,6 +153,8 @@ class Services:
 
     def bound_method(self, owner: Value, name: str) -> Value:
         """Return a method of a value with a built-in type; AttributeError if the type has none of that name."""
+        if name == "__class__":
+            return self.wrap_class(owner.python_type())
         if not hasattr(owner.python_type(), name):
             raise raised(AttributeError(f"'{owner.python_type().__name__}' object has no attribute '{name}'"))
         return NamedMethodValue(owner, name)
@@ -219,7 +222,9 @@ class Services:
         """Return the tracked value of a key."""
         if type(key) is Identity:
             return key.value
-        return SequenceValue([self.key_value(item) for item in key], tuple) if type(key) is tuple else self.wrap_constant(key)
+        if type(key) in (tuple, Size):
+            return SequenceValue([self.key_value(item) for item in key], type(key))
+        return self.wrap_constant(key)
 
     def compare(self, symbol: str, left: Value, right: Value) -> Value:
         """Return a comparison."""

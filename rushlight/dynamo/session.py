@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
@@ -30,6 +31,7 @@ from rushlight.dynamo.input_names import InputNames
 from rushlight.dynamo.regions import is_compiled_wrapper
 from rushlight.dynamo.sources import Asked, Attribute, Global, Held, Item, Named, NumberTensor, Source
 from rushlight.dynamo.values.arrays import ArrayFunctionValue, ArrayValue, is_array, is_array_function
+from rushlight.dynamo.values.assertions import Assertion
 from rushlight.dynamo.values.base import PendingValue, Value
 from rushlight.dynamo.values.builtin import BuiltinValue, is_builtin, make_class_value
 from rushlight.dynamo.values.cached import CachedFunctionValue
@@ -47,7 +49,7 @@ from rushlight.dynamo.values.context_variables import ContextVariableValue
 from rushlight.dynamo.values.contexts import GradModeValue, ModeValue, RegionValue, ThreadStateValue
 from rushlight.dynamo.values.exceptions import from_exception
 from rushlight.dynamo.values.function import BoundMethodValue, FunctionValue, PartialValue, wrap_function
-from rushlight.dynamo.values.inheriting import built_in_base, from_outside
+from rushlight.dynamo.values.inheriting import built_in_base, from_outside, is_plain_named_tuple
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import CACHED, ObjectValue, OpaqueValue
@@ -63,6 +65,7 @@ from rushlight.dynamo.values.tensor import (
     is_library_function,
     is_tensor_method,
 )
+from rushlight.dynamo.values.weak_references import from_outside as reference_from_outside
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 from rushlight.ops.construct import tensor
@@ -90,6 +93,7 @@ class Session:
         self.distinct: list[Source] = []
         self.cells: list[Source] = []
         self.generators: list[Value] = []
+        self.assertions: list[Assertion] = []
         self.open_modes: list[RegionValue] = []
         self.build_part: Callable | None = None  # compiles a subgraph that a node calls, when it first runs
         self.maps = 0  # depth of vmap calls being followed
@@ -317,14 +321,14 @@ class Session:
         if source is not None:
             self.guards.same_length(Attribute(source, "args"), value.args)
             self.guards.same_items(Attribute(source, "keywords"), list(value.keywords), "keywords", dict)
-        return PartialValue(functools.partial, function, args, kwargs, source)
+        return PartialValue(functools.partial, function, args, kwargs, source, value)
 
     def _wrap_items(self, tx: Following, values: Any, source: Source | None) -> list[Value]:
         return [self.later(tx, item, Item(source, index) if source else None) for index, item in enumerate(values)]
 
     def _wrap_container(self, tx: Following, value: Any, source: Source | None) -> Value | None:
         kind = type(value)
-        if kind in (list, tuple, collections.deque) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        if kind in (list, tuple, collections.deque) or is_plain_named_tuple(kind):
             if kind is collections.deque and value.maxlen is not None:
                 return self._wrap_opaque(value, source)
             if source is None:
@@ -397,6 +401,8 @@ class Session:
         if kind is ContextVar:
             self._guard_identity(source, value)
             return ContextVariableValue(tx, value, source or self.hold(value))
+        if kind is weakref.ref and value.__callback__ is None:
+            return reference_from_outside(tx, value, source or self.hold(value))
         iterator = iterator_from_outside(tx, value, source or self.hold(value))
         if iterator is not None:
             return iterator
@@ -453,7 +459,7 @@ def is_hashed_by_identity(kind: type) -> bool:
 
 def is_key(value: Any) -> bool:
     """Return whether an object may be a key of a tracked dict: its hash and equality run no code of the program."""
-    if type(value) is tuple:
+    if type(value) in (tuple, Size):
         return all(is_key(item) and not isinstance(item, Tensor) for item in value)
     if isinstance(value, type) and is_hashed_by_identity(type(value)):
         return True

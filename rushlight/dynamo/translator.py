@@ -119,7 +119,7 @@ class Translator(Services):
     def add_call(self, op: str, target: Any, args: tuple, kwargs: dict[str, Any]) -> tuple[Node, Any]:
         """Add a node for a call whose arguments are nodes and plain values; returns it with the fake result."""
         if not self.session.may_be_handled:
-            self.session.may_be_handled = self._has_handler()
+            self.session.may_be_handled = self.has_handler()
         try:
             return self.graph.call(op, target, args, kwargs, self.stack_trace(), self.modules)
         except (GraphBreak, UnknownSizeError):
@@ -237,14 +237,14 @@ class Translator(Services):
             handler = self.instructions[index].handler
         return handler is not None and self.instructions[handler.target].opname != "CALL_INTRINSIC_1"
 
-    def _has_handler(self) -> bool:
+    def has_handler(self) -> bool:
         """Return whether this frame or a caller is inside a block that may catch an exception."""
         handler = self.instructions[self.position - 1].handler
         while handler is not None:
             if self._may_end_exception(handler):
                 return True
             handler = self.instructions[handler.target].handler
-        return self.parent is not None and self.parent._has_handler()
+        return self.parent is not None and self.parent.has_handler()
 
     def _may_end_exception(self, handler: Handler) -> bool:
         """Return whether a handler belongs to an `except`, or to a `with` on a manager of the program, rather than to a

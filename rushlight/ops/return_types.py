@@ -6,6 +6,7 @@ One class per operator name, created lazily from the names of the results in its
 from __future__ import annotations
 
 from collections import namedtuple
+from typing import Any
 
 from rushlight.ops.packet import OpOverloadPacket, namespaces
 
@@ -35,8 +36,22 @@ def return_type_of(packet: OpOverloadPacket) -> type | None:
 
 def _named_tuple(name: str, fields: tuple[str, ...]) -> type:
     base = namedtuple(name, fields)
-    body = {"__slots__": (), "__repr__": _repr, "__module__": __name__, "__doc__": f"What {name} returns: {fields}."}
+    body = {"__slots__": (), "__new__": _new, "__repr__": _repr, "__module__": __name__}
+    body["__doc__"] = f"What {name} returns: {fields}."
     return _made.setdefault(name, type(name, (base,), body))  # another thread may have created it first
+
+
+def _new(cls: type, *values: Any) -> tuple:
+    """Make a tuple of the results, which are given as one sequence or one by one."""
+    parts = tuple(values[0]) if len(values) == 1 else values
+    if len(parts) != len(cls._fields):
+        raise TypeError(f"{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(parts)}-sequence given)")
+    return tuple.__new__(cls, parts)
+
+
+def is_return_type(kind: type) -> bool:
+    """Return whether a class was made here."""
+    return _made.get(kind.__name__) is kind
 
 
 def _repr(self: tuple) -> str:

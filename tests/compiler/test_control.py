@@ -125,11 +125,11 @@ def test_force_eager_is_for_all_compiled_functions(default_stance):
         model = torch.compile(nn.Sequential(nn.Linear(3, 3)), backend=graphs)
         assert compiled(ones()).tolist() == later(ones()).tolist() == [21] * 3
         assert model(ones()).shape == (3,) and not graphs.found
-    assert compiled(ones()).tolist() == later(ones()).tolist() == [11] * 3 and len(graphs.found) == 2
+    assert compiled(ones()).tolist() == later(ones()).tolist() == [11] * 3 and len(graphs.found) == 1
     torch.compiler.set_stance("force_eager")
     assert compiled(ones()).tolist() == [21] * 3
     torch.compiler.set_stance("default")
-    assert compiled(ones()).tolist() == [11] * 3 and len(graphs.found) == 2
+    assert compiled(ones()).tolist() == [11] * 3 and len(graphs.found) == 1
 
 
 def test_a_stance_decorates_a_function(default_stance):
@@ -156,9 +156,19 @@ def test_stances_about_what_was_not_captured(default_stance):
         with pytest.raises(RuntimeError, match="Detected recompile.*test_control.py', function name: 'tells'.*\n.*float64"):
             compiled(others)
     with torch.compiler.set_stance("eager_then_compile"):
-        late = torch.compile(tells, backend=graphs)
+        late = torch.compile(tells, backend=Graphs())
         assert [late(ones())[0].item() for _ in range(3)] == [21, 11, 11]
-    assert compiled(others).tolist() == [11] * 3 and len(graphs.found) == 3
+    assert compiled(others).tolist() == [11] * 3 and len(graphs.found) == 2
+
+
+def test_compiling_a_function_again_keeps_its_captures():
+    graphs, others = Graphs(), Graphs()
+    for _ in range(3):
+        assert torch.compile(tells, backend=graphs)(ones()).tolist() == [11] * 3
+    assert len(graphs.found) == 1
+    for backend, fullgraph in ((others, False), (graphs, True)):
+        torch.compile(tells, backend=backend, fullgraph=fullgraph)(ones())
+    assert len(graphs.found) == 2 and len(others.found) == 1
 
 
 def test_what_a_stance_cannot_be(default_stance):

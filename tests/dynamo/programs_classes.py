@@ -857,3 +857,8 @@ def namespace_is_returned(a):
 @program(types.SimpleNamespace(a=1), x)
 def namespaces_are_equal_by_attributes(options, a):
     return a + 1 if options == types.SimpleNamespace(a=1) else a - 1, options != types.SimpleNamespace(a=1)
+
+
+@one(x)
+def subclasses_listed(a):
+    return a + 1, [kind.__name__ for kind in Base.__subclasses__()], Base.__subclasses__()[0] is Left

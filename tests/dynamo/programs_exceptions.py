@@ -903,3 +903,23 @@ def exits_early(a):
         if i == 3:
             return a * i
         a = a + 1
+
+
+def negative_only(a):
+    b = a * 2
+    assert (b < 0).all(), "positive"
+    return b
+
+
+@PROGRAMS.one(x)
+def assertions_hold(a):
+    assert a.sum() > 0, "negative"
+    b = a + 1
+    assert b[0] == 2
+    b.zero_()
+    return b, negative_only(-a)
+
+
+@PROGRAMS(x)
+def assertion_in_a_call_fails(a):
+    return negative_only(a + 1) * 2

@@ -9,6 +9,9 @@ import functools
 import itertools
 import math
 import operator
+import os
+import re
+import threading
 import weakref
 
 import rushlight as torch
@@ -444,3 +447,115 @@ def operators_refused(a):
         except TypeError as error:
             found.append(str(error))
     return a + len(found), found
+
+
+@one(x)
+def keywords_of_any_name(a):
+    made = dict(other=a + 1, self=2, tx=3, values=4), functools.partial(dict, function=1)(kind=2)
+    return a + 1, made, collections.OrderedDict(other=1), collections.defaultdict(int, factory=2), {}.update(other=1)
+
+
+@one(x)
+def dicts_from_keys(a):
+    plain = dict.fromkeys("ab", 1)
+    counted = collections.defaultdict.fromkeys("ab", 2)
+    counted.setdefault("c", 3)
+    return a + counted["b"], plain, counted, counted.default_factory, collections.OrderedDict.fromkeys("ab")
+
+
+@one(x)
+def attributes_of_partials(a):
+    made = functools.partial(max, 1)
+    made.note = "n"
+    names = ("__call__", "__name__", "__class__", "__doc__", "__code__", "__dict__", "func", "keywords", "note", "other")
+    return a + 1, [hasattr(made, name) for name in names], made.__class__ is functools.partial, made.note
+
+
+@one(x)
+def a_named_tuple_class(a):
+    pair = collections.namedtuple("Pair", "one two", defaults=[2])
+    made = pair(a)
+    return made.one + made.two, made._fields, len(made)
+
+
+class Labelled(collections.namedtuple("Labelled", "p q")):
+    def total(self):
+        return self.p + self.q
+
+
+class Doubled(collections.namedtuple("Doubled", "p q")):
+    def __getitem__(self, index):
+        return super().__getitem__(index) * 2
+
+
+@one(x, Labelled(1, 2))
+def named_tuples_with_attributes(a, given):
+    made = Labelled(a, 2)
+    made.label = "l"
+    return made, made.label, made.total(), made[0], given.p + given.total(), Doubled(3, 4)[1], Doubled(3, 4).q, len(made)
+
+
+@one(x)
+def classes_of_containers(a):
+    return a + 1, [1].__class__((2, 3)), (1,).__class__([2]), {"k": 1}.__class__(), {1}.__class__() == set()
+
+
+@one(x, {torch.Size([3]): 5})
+def sizes_as_keys(a, known):
+    known[torch.Size([1, 2])] = 6
+    return a + known[a.shape], (2,) in known, len(known)
+
+
+@one(x)
+def functions_that_refer_to_themselves(a):
+    def first(n):
+        return n if n <= 0 else second(n - 1)
+
+    def second(n):
+        return first(n)
+
+    return a + first(3), first, first.__name__
+
+
+@one(x)
+def smallest_and_largest_tensors(a):
+    total, other = a.sum(), a.mean()
+    return max(total, other), min(total, other), max(total, 1.5), min(5, other), max(map(torch.sum, [a, a * 2]))
+
+
+@one(x)
+def constant_tensors(a):
+    if torch.tensor(True):
+        a = a + 1
+    return a + [1, 2, 3, 4][torch.tensor(2)], int(torch.tensor(3)), torch.tensor(2.5).item()
+
+
+@one(x)
+def tensors_of_tensors(a):
+    return torch.tensor([a[0], 2.0, a.sum()]), torch.tensor([[a[0], a[1]], [1, 2]]), a.new(a.shape).shape
+
+
+@one(torch.tensor([[3, 1], [2, 5]]))
+def lists_of_numbers(a):
+    return a + 1, a.tolist(), [n * 2 for row in a.tolist() for n in row], a.sum().tolist()
+
+
+@one(x)
+def paths_and_patterns(a):
+    found = re.compile(r"(\d+)-(\w+)").fullmatch("12-ab")
+    return a + 1, os.fspath("p"), found.groups(), found[1], re.compile("q").search("p")
+
+
+@one(x)
+def results_by_name(a):
+    made = torch.return_types.max((a, a + 1))
+    return made, made.indices, tuple(made)
+
+
+local = threading.local()
+
+
+@one(x)
+def attributes_of_threads(a):
+    local.held = a + 1
+    return local.held * 2, hasattr(local, "other")

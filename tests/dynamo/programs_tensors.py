@@ -125,3 +125,18 @@ STATEMENTS = {
 }  # fmt: skip
 for _name, _source in STATEMENTS.items():
     _statement(_name, _source)
+
+
+@PROGRAMS.one(x, torch.tensor([4.0, 5.0]))
+def data_replaced(a, b):
+    a.data = b
+    a.add_(1)
+    c = b * 2
+    c.data = torch.zeros(1)
+    return a, c + 1, a.shape
+
+
+@PROGRAMS.one(torch.ones(3, requires_grad=True), torch.tensor([4.0, 5.0]))
+def data_of_a_leaf_replaced(a, b):
+    a.data = b * 2
+    return a, b + 1

@@ -190,3 +190,10 @@ def test_functions_with_signatures_of_their_own():
     assert rl.norm(x, "nuc").item() == pytest.approx(6**0.5)
     with pytest.raises(RuntimeError, match="Order x not supported"):
         rl.norm(x, "x")
+
+
+def test_named_results_are_made_of_a_sequence():
+    made = rl.return_types.max((1, 2))
+    assert made == rl.return_types.max(range(1, 3)) and made.indices == 2
+    with pytest.raises(TypeError, match="max\\(\\) takes a 2-sequence \\(3-sequence given\\)"):
+        rl.return_types.max((1, 2, 3))

@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace, name: str) -> int:
     flags = ["--noconftest", "-p", "no:cacheprovider", "-p", "tools.torch_tests.plugin", "--import-mode=importlib", "-q"]
     flags += ["--rootdir", str(file.parent), "-c", "/dev/null", "--tb=short"]
     flags += ["-n", str(options.processes)] if options.processes > 1 and options.chosen is None else []
-    flags += ["--no-header", "-W", "ignore"]
+    flags += ["--no-header", "-W", "ignore", "--assert=plain"]  # PyTorch captures plain asserts, not those that pytest rewrites
     flags += ["-k", options.chosen] if options.chosen is not None else ["--tb=short", "-rN"]
     return subprocess.run([sys.executable, "-m", "pytest", *flags, str(file)], env=environment, cwd=file.parent).returncode
 
@@ -69,34 +69,55 @@ def _read(path: Path) -> dict[str, dict]:
     return {result["test"]: result for result in map(json.loads, lines) if "LAZY::" not in result["test"]}
 
 
-_ABSENT = re.compile(r"(?:the library has no |has no attribute '|cannot import name '|No module named '|<absent )([\w.]+)")
-_ABSENT_FROM = re.compile(r"(?:module '([\w.]+)' has no attribute|cannot import name '\w+' from '([\w.]+)')")
-_PUBLIC = ("_dynamo", "_inductor")  # packages whose settings and helpers PyTorch documents
+_ABSENT = (
+    re.compile(r"(?:the library has no |No module named '|<absent )(?P<name>[\w.]+)"),
+    re.compile(r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)"),
+    re.compile(r"has no attribute '(?P<name>\w+)"),
+    re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'"),
+)
+# Of these packages the own names and some modules are documented, other modules are not.
+_OPEN_PACKAGES = ("_dynamo", "_inductor")
+_OPEN_MODULES = ("config", "exc", "backends")
+_BELOW = re.compile(r"\b(?:_dynamo|_inductor)\.(\w+)\.")
 
-
+_COUNTS = re.compile(r"\bop_count\b|\bexpected_ops\b|\bcounters\[|\b_debug_get_cache_entry_list\b|\bcompilation_metrics\b")
+_GUARD_HOOKS = ("argument 'guard_fail_fn'", "argument 'guard_export_fn'")
 _OF_BUILD = ("libtorchbind_test.so", "libbackend_with_compiler.so", "libjitbackend_test.so", "_TorchScriptTesting", "mkldnn")
 _OF_GRAPHS = ("Searched string:\ngraph(",)  # FileCheck of a printed graph
 _OF_WRAPPERS = ("GradTrackingTensor(lvl=", "BatchedTensor(lvl=")  # the print of a tensor inside of a transform
 
 
 def _is_inner(result: dict | None) -> bool:
-    """Whether a test failed at a name with an underscore, at generated text, or at what only PyTorch's own build makes.
+    """Whether a test failed at what is no public behaviour.
 
-    Generated text is that of graphs, and what wrappers inside of transforms, with their levels, print.
-    So are tests of TestFunctionalTracing that fail because nothing is raised: that class records which functions the control
-    flow of PyTorch's own implementations keeps from being traced.
+    That is a name with an underscore, or in a module of `torch._dynamo` or `torch._inductor` that is not documented; generated
+    text; what only PyTorch's own build makes; hooks that get PyTorch's guards; and a comparison of counts of operators or of
+    counters of the compiler. The number of captured graphs (`frame_count`) is public: it tells graph breaks and recompilations.
 
-    Names of a package with an underscore (`torch._C.name`, `torch._refs.name`) count as names with one. They are told by the
-    error: it says that a name is absent, or shows the stand-in of an absent name.
+    Generated text is that of graphs, and what wrappers inside of transforms, with their levels, print. Tests of
+    TestFunctionalTracing record which functions the control flow of PyTorch's own implementations keeps from being traced;
+    those that fail because nothing is raised are inner.
     """
-    error = (result or {}).get("error", "")
-    absent, place = _ABSENT.search(error), _ABSENT_FROM.search(error)
-    parts = absent[1].split(".") if absent else []
-    parts += (place[1] or place[2]).split(".") if place else []
-    inner = any(part.startswith("_") and not part.startswith("__") and part not in _PUBLIC for part in parts)
-    inner = inner or "TestFunctionalTracing::" in (result or {}).get("test", "") and error.endswith(" not raised")
-    texts = _OF_BUILD + _OF_GRAPHS + _OF_WRAPPERS
-    return inner or (result or {}).get("generated", False) or any(text in error for text in texts)
+    if result is None:
+        return False
+    error = result.get("error", "")
+    if _is_inner_name(error) or result.get("generated", False) or _COUNTS.search(result.get("statement", "")):
+        return True
+    if "TestFunctionalTracing::" in result.get("test", "") and error.endswith(" not raised"):
+        return True
+    return any(text in error for text in _OF_BUILD + _OF_GRAPHS + _OF_WRAPPERS + _GUARD_HOOKS)
+
+
+def _is_inner_name(error: str) -> bool:
+    """Whether an error says that an inner name is missing."""
+    absent = next(filter(None, (pattern.search(error) for pattern in _ABSENT)), None)
+    if absent is None:
+        return False
+    name = ".".join(filter(None, (absent.groupdict().get("module"), absent["name"])))
+    below = _BELOW.search(f"{name}." if "No module named" in error else name)
+    if below is not None and below[1] not in _OPEN_MODULES:
+        return True
+    return any(part.startswith("_") and not part.startswith("__") and part not in _OPEN_PACKAGES for part in name.split("."))
 
 
 def _report(files: list[str], shown: int) -> int:

@@ -6,6 +6,7 @@ A test that needs such a name fails when it runs, and one that is decorated with
 from __future__ import annotations
 
 import ast
+import collections
 import contextlib
 import dis
 import importlib.util
@@ -43,7 +44,7 @@ def _same(ref: Any, res: Any, *_: Any, **options: Any) -> bool:
 
 
 def _same_parts(ref: Any, res: Any, options: dict) -> bool:
-    if isinstance(ref, list | tuple):
+    if isinstance(ref, list | tuple | collections.deque):
         return len(ref) == len(res) and all(_same(one, other, **options) for one, other in zip(ref, res, strict=True))
     if isinstance(ref, dict):
         return ref.keys() == res.keys() and all(_same(ref[key], res[key], **options) for key in ref)
@@ -67,9 +68,16 @@ def _nested_map(condition: Any, function: Any) -> Any:
     return lambda nested: tree_map(lambda part: function(part) if condition(part) else part, nested)
 
 
+def _if_static(static: Any, dynamic: Any) -> Any:
+    """What to expect with fixed sizes, or with open ones where the settings open all."""
+    import torch
+
+    return static if torch._dynamo.config.assume_static_by_default else dynamic
+
+
 ADDED: dict[str, dict[str, Any]] = {
     "torch.autograd.function": {"_nested_map": _nested_map},
-    "torch._dynamo.utils": {"same": _same},
+    "torch._dynamo.utils": {"same": _same, "ifdynstaticdefault": _if_static},
     "torch._dynamo.eval_frame": {"unsupported": _unsupported},
 }
 """Names for modules that the library has."""
@@ -83,6 +91,7 @@ STAND_INS: dict[str, dict[str, Any]] = {
     },
     "torch.utils._triton": {"has_triton": lambda: False, "has_triton_package": lambda: False},
     "torch.utils._mode_utils": {"no_dispatch": contextlib.nullcontext},
+    "torch._functorch.make_functional": {"FunctionalModule": None, "FunctionalModuleWithBuffers": None},
     "torch._utils_internal": {"IS_FBSOURCE": False, "get_writable_path": lambda path: path},
     "torch._inductor.metrics": {"reset": lambda: None, "generated_kernel_count": 0, "generated_cpp_vec_kernel_count": 0},
     "torch._lazy": {},

@@ -6,8 +6,18 @@ Stage: capture; fake tensors hold SymInts in their sizes and strides.
 
 from __future__ import annotations
 
-from rushlight.core.symbolic.environment import Binding, ShapeEnv, ShapeGuard, UnguardedSizeError, UnknownSizeError
+from rushlight.core.symbolic.environment import (
+    Binding,
+    ConstraintViolationError,
+    ShapeEnv,
+    ShapeGuard,
+    UnguardedSizeError,
+    UnknownSizeError,
+)  # fmt: skip
 from rushlight.core.symbolic.integers import SymBool, SymInt
 from rushlight.core.symbolic.relations import Relation
 
-__all__ = ["Binding", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymInt", "UnguardedSizeError", "UnknownSizeError"]
+__all__ = [
+    "Binding", "ConstraintViolationError", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymInt", "UnguardedSizeError",
+    "UnknownSizeError",
+]  # fmt: skip

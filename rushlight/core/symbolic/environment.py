@@ -24,6 +24,10 @@ class UnguardedSizeError(RuntimeError):
     """A question about symbolic sizes came after the guards were read, so nothing would check its answer."""
 
 
+class ConstraintViolationError(RuntimeError):
+    """A size marked as dynamic was specialized, or the capture does not hold for the whole allowed range."""
+
+
 class UnknownSizeError(RuntimeError):
     """A program branched on a size that is known only at run time, and the stated limits don't decide the branch."""
 

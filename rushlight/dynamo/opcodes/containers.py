@@ -73,16 +73,24 @@ def _is_iterable(value: Value) -> bool:
 @opcode("DICT_UPDATE")
 def _dict_update(tx: Frame, instruction: Instruction) -> None:
     value = tx.pop()
-    if not isinstance(value, DictValue):
+    tx.stack[-instruction.arg].method(tx, "update", [_mapping(tx, value)], {})
+
+
+def _mapping(tx: Frame, value: Value) -> DictValue:
+    """Return the operand of `**` as a dict."""
+    if isinstance(value, DictValue):
+        return value
+    if not hasattr(value.python_type(), "keys"):
         raise GraphBreak(f"** of {value}")
-    tx.stack[-instruction.arg].method(tx, "update", [value], {})
+    made = DictValue({}, dict)
+    made.method(tx, "update", [value], {})
+    return made
 
 
 @opcode("DICT_MERGE")
 def _dict_merge(tx: Frame, instruction: Instruction) -> None:
-    other, target = tx.pop(), tx.stack[-instruction.arg]
-    if not isinstance(other, DictValue):
-        raise GraphBreak(f"** of {other}")
+    other = _mapping(tx, tx.pop())
+    target = tx.stack[-instruction.arg]
     double = next((key for key in other.items if key in target.items), None)
     if double is not None:
         raise raised(TypeError(f"got multiple values for keyword argument '{double}'"))

@@ -30,12 +30,17 @@ class Frame(Following, Protocol):
     cells: dict[str, CellValue]
     keyword_names: tuple[str, ...]
     handled: list[Value]
+    instructions: tuple[Instruction, ...]
+    position: int  # of the instruction to follow next
 
     def popn(self, count: int) -> list[Value]:
         """Pop the top `count` values, in the order in which they were pushed."""
 
     def jump(self, index: int) -> None:
         """Continue at an instruction."""
+
+    def has_handler(self) -> bool:
+        """Return whether this frame or a caller is inside a block that may catch an exception."""
 
     def load_global(self, name: str) -> Value:
         """Return a global variable or builtin."""

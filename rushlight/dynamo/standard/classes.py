@@ -3,11 +3,13 @@ name."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import TYPE_CHECKING
 
 from rushlight.amp.autocast_mode import autocast, is_autocast_enabled
 from rushlight.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight.core.dtype import promote_types
 from rushlight.core.size import Size
 from rushlight.core.tensor import Tensor
 from rushlight.dynamo.errors import GraphBreak
@@ -21,6 +23,7 @@ from rushlight.dynamo.values.function import FunctionValue
 from rushlight.dynamo.values.number_tensors import tensor_of_numbers
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.dynamo.values.tensor import TensorValue
+from rushlight.fx.targets import TORCH
 from rushlight.nn.modules.transformer import _is_causal
 from rushlight.ops.construct import as_tensor, asarray, tensor
 
@@ -72,6 +75,8 @@ def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
     if isinstance(data, TensorValue):  # `torch.tensor(tensor)` copies; eager also warns
         detached = tx.call_in_graph("call_method", "detach", [data], {})
         return tx.call_in_graph("call_method", "to", [detached], {**options, "copy": ConstantValue(True)})
+    if _contains_tensor(data) and not options.keys() - {"dtype"}:
+        return _stacked(tx, data, options.get("dtype", NONE))
     arguments = {name: value.constant() for name, value in options.items()}
     opened = tensor_of_numbers(tx, data, arguments.get("dtype"))
     if opened is not None and not arguments.keys() - {"dtype"}:
@@ -81,7 +86,29 @@ def _constant_tensor(tx: Following, data: Value, **options: Value) -> Value:
     except (TypeError, ValueError, RuntimeError) as error:
         raise raised(error) from None
     constant = tx.graph.attribute(made, "_tensor_constant")
-    return tx.call_in_graph("call_method", "clone", [tx.tensor_value(constant, None, Tensor)], {})
+    found = tx.call_in_graph("call_method", "clone", [tx.tensor_value(constant, None, Tensor)], {})
+    found.constant_at_first = made
+    return found
+
+
+def _contains_tensor(data: Value) -> bool:
+    parts = data.items if isinstance(data, SequenceValue) else []
+    return any(isinstance(part, TensorValue) or _contains_tensor(part) for part in parts)
+
+
+def _stacked(tx: Following, data: Value, kind: Value) -> Value:
+    """Evaluate `torch.tensor(data)` of nested sequences in which numbers and tensors of one element mix."""
+    if isinstance(data, TensorValue):
+        if data.fake.numel() != 1:
+            raise raised(ValueError("only one element tensors can be converted to Python scalars"))
+        detached = tx.call_in_graph("call_method", "detach", [data], {})
+        return tx.call_in_graph("call_method", "reshape", [detached, SequenceValue([], tuple)], {})
+    if not isinstance(data, SequenceValue):
+        return _constant_tensor(tx, data)
+    parts = [_stacked(tx, part, NONE) for part in data.items]
+    common = functools.reduce(promote_types, [part.fake.dtype for part in parts]) if kind is NONE else kind.constant()
+    cast = [tx.call_in_graph("call_method", "to", [part, ConstantValue(common)], {}) for part in parts]
+    return tx.call_in_graph("call_function", TORCH.stack, [SequenceValue(cast, list)], {})
 
 
 def _as_tensor(tx: Following, data: Value, dtype: Value = NONE, device: Value = NONE) -> Value:
@@ -106,7 +133,7 @@ HANDLERS[inspect.isgeneratorfunction] = lambda tx, function: ConstantValue(
 HANDLERS[_is_causal] = lambda tx, mask, hint: ConstantValue(bool(hint.constant()) if hint.is_constant() else hint.truth(tx))
 
 
-def _allocate(tx: Following, kind: Value, *args: Value, **kwargs: Value) -> Value:
+def _allocate(tx: Following, kind: Value, /, *args: Value, **kwargs: Value) -> Value:
     return allocate(tx, kind.constant(), list(args), kwargs)
 
 

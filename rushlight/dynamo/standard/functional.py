@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @handles(functools.partial)
-def _partial(tx: Following, function: Value, *args: Value, **kwargs: Value) -> Value:
+def _partial(tx: Following, function: Value, /, *args: Value, **kwargs: Value) -> Value:
     if isinstance(function, PartialValue):
         return PartialValue(functools.partial, function.function, [*function.args, *args], {**function.kwargs, **kwargs})
     return PartialValue(functools.partial, function, list(args), kwargs)
@@ -126,6 +127,8 @@ for _symbol, _function in {**BINARY, **IN_PLACE}.items():
     HANDLERS[_function] = _operator_handler(_symbol, binary)
 for _symbol, _function in COMPARISONS.items():
     HANDLERS[_function] = _operator_handler(_symbol, compare)
+for _function in (re.compile, re.match, re.fullmatch, re.search, re.split, re.findall, re.sub, re.escape):
+    HANDLERS[_function] = functools.partial(lambda function, tx, *args, **kwargs: fold(function, *args, **kwargs), _function)
 HANDLERS[operator.getitem] = lambda tx, value, key: tx.item(value, key)
 HANDLERS[operator.is_] = lambda tx, one, other: ConstantValue(one.same_as(other))
 HANDLERS[operator.is_not] = lambda tx, one, other: ConstantValue(not one.same_as(other))

@@ -37,7 +37,7 @@ _MAX_OPTIONAL = 3  # output gradients that may be None: the backward is captured
 # Handlers of autograd.Function
 
 
-def _apply(tx: Following, kind: Value, *args: Value, **kwargs: Value) -> Value:
+def _apply(tx: Following, kind: Value, /, *args: Value, **kwargs: Value) -> Value:
     given = _in_order(tx, kind, args, kwargs)
     needs = [_requires_grad(value) for value in given]
     ctx = tx.wrap_class(FunctionCtx).call(tx, [], {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 import sys
 from collections.abc import Callable
 from types import FunctionType
@@ -110,7 +111,7 @@ def _not(tx: Following, value: Value) -> Value:
 
 
 def _has_later_number(value: Value) -> bool:
-    return isinstance(value, TensorValue) and RULES.capture_scalar_outputs
+    return isinstance(value, TensorValue) and (RULES.capture_scalar_outputs or value.known() is not None)
 
 
 def _conversion_handler(kind: type) -> Callable:
@@ -177,6 +178,13 @@ def _plain_setattr(tx: Following, owner: Value, name: Value, value: Value) -> Va
         raise GraphBreak(f"object.__setattr__ of {owner}")
     owner.set_plainly(tx, name.constant(), value)
     return NONE
+
+
+@handles(os.fspath)
+def _path(tx: Following, path: Value) -> Value:
+    if isinstance(path, ObjectValue):
+        return path.method(tx, "__fspath__", [], {})
+    return fold(os.fspath, path)
 
 
 @handles(vars)

@@ -263,7 +263,7 @@ _DEFAULTS = {"argnums": 0, "has_aux": False, "chunk_size": None}
 def _transform_handler(name: str, make: Callable[..., Call], *options: str) -> Callable:
     """Return a handler of a transform: it returns the transformed function."""
 
-    def transform(tx: Following, func: Value, *args: Value, **kwargs: Value) -> Value:
+    def transform(tx: Following, func: Value, /, *args: Value, **kwargs: Value) -> Value:
         given = dict(zip(("argnums", "has_aux"), args, strict=False)) | kwargs
         chosen = {option: subgraphs.constant_or(given.get(option), _DEFAULTS[option]) for option in options}
         return TransformedValue(name, func, make(**chosen))

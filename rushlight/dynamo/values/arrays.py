@@ -22,7 +22,7 @@ from rushlight.dynamo.handlers import HANDLERS, METHODS
 from rushlight.dynamo.rules import RULES
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.values.base import BINARY, COMPARISONS, Raised, Value
-from rushlight.dynamo.values.constant import NONE, ConstantValue, FixedValue, from_python, raised
+from rushlight.dynamo.values.constant import NONE, NUMPY_NUMBERS, ConstantValue, FixedValue, from_python, raised
 from rushlight.dynamo.values.sequences import SequenceValue, SliceValue
 from rushlight.dynamo.values.tensor import TensorValue
 
@@ -78,6 +78,10 @@ class ArrayValue(Value):
             return SequenceValue([from_python(size) for size in fake.shape], tuple)
         if name in ("ndim", "itemsize"):
             return ConstantValue(getattr(fake, name))
+        if name == "strides":
+            return SequenceValue([from_python(stride * fake.itemsize) for stride in fake.stride()], tuple)
+        if name == "nbytes":
+            return from_python(fake.numel() * fake.itemsize)
         if name == "size":
             return from_python(fake.numel())
         if name == "dtype":
@@ -86,9 +90,16 @@ class ArrayValue(Value):
             return call(tx, array_functions.transpose, [self], {})
         if name in ("real", "imag"):
             return call(tx, getattr(array_functions, name), [self], {})
+        if name == "tolist":
+            return tx.bound_method(self, name)
         if name in array_functions.METHODS:
             return ArrayMethodValue(self, name)
         raise GraphBreak(f"attribute {name!r} of an array of NumPy")
+
+    def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "tolist":
+            return self.tensor.method(tx, name, args, kwargs)
+        return super().method(tx, name, args, kwargs)
 
     def item(self, tx: Following, key: Value) -> Value:
         return call(tx, array_functions.item, [self, key], {})
@@ -96,7 +107,7 @@ class ArrayValue(Value):
     def set_item(self, tx: Following, key: Value, value: Value) -> None:
         if not isinstance(value, ArrayValue) and not value.is_constant():
             raise GraphBreak(f"writing {value} into an array")
-        self.tensor.set_item(tx, _to_tensors(key), _to_tensors(value))
+        self.tensor.set_item(tx, _to_tensors(tx, key), _to_tensors(tx, value))
 
     def write(self, writer: Writer) -> str:
         text = f"{writer.expression(self.tensor)}.numpy()"
@@ -157,17 +168,23 @@ def is_array(value: object) -> bool:
     return not any(stride < 0 or stride % value.itemsize for stride in value.strides)
 
 
+# Functions that read tensors like arrays; most of NumPy's functions call methods of the tensor instead.
+_READS_TENSORS = ("array", "asarray", "zeros_like", "ones_like", "full_like")
+
+
 def call(tx: Following, function: Callable, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Add a node that calls a function of `array_functions`; its results are arrays."""
-    if any(isinstance(value, TensorValue) for value in args) and function.__name__ not in ("array", "asarray"):
+    if function.__name__ in _READS_TENSORS:
+        args = [array_of(tx, value) if isinstance(value, TensorValue) else value for value in args]
+    if any(isinstance(value, TensorValue) for value in args):
         raise GraphBreak(f"np.{function.__name__} of a tensor", "call it on tensor.numpy()")
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except TypeError as error:
         raise GraphBreak(f"np.{function.__name__} with these arguments: {error}") from None
     try:
-        keywords = {name: _to_tensors(value) for name, value in kwargs.items()}
-        made = tx.call_in_graph("call_function", function, list(map(_to_tensors, args)), keywords)
+        keywords = {name: _to_tensors(tx, value) for name, value in kwargs.items()}
+        made = tx.call_in_graph("call_function", function, [_to_tensors(tx, value) for value in args], keywords)
     except Raised as error:
         raise GraphBreak(f"np.{function.__name__}: {error}", "NumPy itself runs it") from None
     return _wrap_arrays(made)
@@ -179,15 +196,17 @@ def _wrap_arrays(made: Value) -> Value:
     return SequenceValue([_wrap_arrays(item) for item in made.items], made.kind)
 
 
-def _to_tensors(value: Value) -> Value:
+def _to_tensors(tx: Following, value: Value) -> Value:
     """Convert arrays in an argument to tensors, and NumPy's dtypes to this library's."""
     if isinstance(value, ArrayValue):
         return value.tensor
     if isinstance(value, SequenceValue):
-        return SequenceValue([_to_tensors(item) for item in value.items], value.kind)
+        return SequenceValue([_to_tensors(tx, item) for item in value.items], value.kind)
     if isinstance(value, SliceValue):
         return value
     known = getattr(value, "value", None)
+    if isinstance(known, NUMPY_NUMBERS):
+        return tx.wrap_constant(from_numpy(np.asarray(known)))
     return ConstantValue(from_numpy_dtype(np.dtype(known))) if isinstance(known, np.dtype) or _is_scalar_type(known) else value
 
 

@@ -15,6 +15,7 @@ from rushlight.dynamo.sources import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from types import CellType
 
     from rushlight.core.dtype import dtype
@@ -342,6 +343,7 @@ class Capture(Protocol):
     sizes: OpenSizes
     module_globals: dict
     generators: list[Value]
+    assertions: list[Any]
     open_modes: list[Any]
     build_part: Callable | None
     maps: int
@@ -377,6 +379,9 @@ class CapturedGraph(Protocol):
     def attribute(self, tensor: Tensor, name: str, source: Source | None = None) -> Node:
         """Add a `get_attr` node for a tensor that the graph owns."""
 
+    def listing_numbers(self) -> AbstractContextManager[None]:
+        """Keep `item()` of integers in the graph for `tolist()`."""
+
     def known(self, tensor: Tensor) -> Node | None:
         """Return the node of a tensor that is already in the graph."""
 
@@ -404,6 +409,9 @@ class Effects(Protocol):
 
     def is_changed(self, value: Value) -> bool:
         """Return whether the program changed an outside value."""
+
+    def global_value(self, module_globals: dict, name: str) -> tuple[bool, Value | None]:
+        """Return whether the program wrote a module's variable during capture, and its value; None if it deleted it."""
 
     def class_attribute(self, kind: type, name: str) -> Value | None:
         """Return the value that the program wrote to a class attribute during capture; None if it wrote none."""
@@ -435,6 +443,9 @@ class Writer(Protocol):
 
     def begin(self, value: Value, text: str) -> str:
         """Create an object before its contents, which may refer to it; return its name."""
+
+    def has(self, value: Value) -> bool:
+        """Return whether a value was made before."""
 
     def globals_of(self, namespace: dict) -> str:
         """Return an expression for a module's globals."""

@@ -150,7 +150,7 @@ class BuiltinClassValue(ClassValue):
         return BuiltinValue(self.kind).call(tx, args, kwargs)
 
     def attribute(self, tx: Following, name: str) -> Value:
-        if name == "fromkeys" and self.kind in (dict, collections.OrderedDict):
+        if name == "fromkeys" and self.kind in (dict, collections.OrderedDict, collections.defaultdict):
             return BuiltinValue(self.kind.fromkeys)
         found = look_up(self.kind, name)
         if isinstance(found, types.MethodDescriptorType | types.WrapperDescriptorType) and found not in HANDLERS:

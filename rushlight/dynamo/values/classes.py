@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 import types
 from enum import EnumType
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Source
 from rushlight.dynamo.stability import MISSING, is_stable, look_up
-from rushlight.dynamo.values.base import Value
+from rushlight.dynamo.values.base import MAKERS, Value
 from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, raised
 from rushlight.dynamo.values.function import BoundMethodValue
 
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
 
 def is_python_class(kind: type) -> bool:
-    """Return whether a class and all its bases except `object` and `types.SimpleNamespace` are written in Python: then
-    instances consist of their attributes."""
+    """Return whether a class and all its bases, except those whose instances consist of attributes as well, are written in
+    Python: then its instances consist of their attributes."""
     return all(base in _PLAIN_BASES or _is_written(base) for base in kind.__mro__)
 
 
-_PLAIN_BASES = (object, types.SimpleNamespace)
+_PLAIN_BASES = (threading.local, types.SimpleNamespace, object)
+
+
+def plain_base(kind: type) -> type:
+    """Return the class that makes instances, and sets attributes of instances, of a class for which `is_python_class` holds."""
+    return next(base for base in _PLAIN_BASES if issubclass(kind, base))
 
 
 def _is_written(kind: type) -> bool:
@@ -43,12 +49,17 @@ class ClassValue(FixedValue):
         if written is not None:
             return written
         found = look_up(self.kind, name)
+        if isinstance(found, classmethod) and isinstance(found.__func__, property):  # until Python 3.12
+            tx.guard_member(self.kind, name, found)
+            return tx.wrap_constant(found.__func__.fget).call(tx, [self], {})
         if isinstance(found, classmethod):
             return BoundMethodValue(self, tx.class_member(self.kind, name, found))
         if isinstance(found, staticmethod | types.FunctionType):
             return tx.class_member(self.kind, name, found)
         if name in ("__name__", "__qualname__", "__module__", "__doc__"):
             return ConstantValue(getattr(self.kind, name))
+        if name == "__subclasses__" and look_up(type(self.kind), name) is type.__dict__[name]:
+            return SubclassesValue(self)
         if found is MISSING and not hasattr(self.kind, name):
             raise raised(AttributeError(f"type object '{self.kind.__name__}' has no attribute '{name}'"))
         return tx.wrap_class_attribute(self, name)
@@ -105,6 +116,19 @@ class ClassValue(FixedValue):
         return f"class {self.kind.__name__}"
 
 
+class SubclassesValue(Value):
+    """`__subclasses__` of a class; the answer is guarded."""
+
+    def __init__(self, owner: ClassValue) -> None:
+        self.owner = owner
+
+    def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        found, place = self.owner.kind.__subclasses__(), tx.class_source(self.owner.kind)
+        names = ", ".join(tx.guards.name(kind, kind.__name__) for kind in found)
+        tx.guards.add(f"{place.expression()}.__subclasses__() == [{names}]", place, "its subclasses")
+        return MAKERS[list](list(map(tx.wrap_class, found)))
+
+
 class PythonModuleValue(FixedValue):
     """A module of Python."""
 
@@ -113,6 +137,11 @@ class PythonModuleValue(FixedValue):
         self.module = module
 
     def attribute(self, tx: Following, name: str) -> Value:
+        written, value = tx.effects.global_value(self.module.__dict__, name)
+        if value is not None:
+            return value
+        if written:
+            raise raised(AttributeError(f"module '{self.module.__name__}' has no attribute '{name}'"))
         try:
             found = getattr(self.module, name)
         except AttributeError as error:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
+import re
 import types
 import typing
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 BY_VALUE = (int, float, complex, bool, str, bytes, type(None), type(...), type(NotImplemented))
 # Values of these types are compared by identity.
 BY_IDENTITY = (dtype, layout, memory_format, types.CodeType, types.UnionType, types.GenericAlias)
-_CONSTANT = (*BY_IDENTITY, device, Enum)
+NUMPY_NUMBERS = (np.number, np.bool_)
+_CONSTANT = (*BY_IDENTITY, *NUMPY_NUMBERS, np.dtype, device, re.Pattern, re.Match, Enum)
 
 
 class ConstantValue(Value):
@@ -79,7 +83,7 @@ class ConstantValue(Value):
         return False
 
     def node(self, tx: Following) -> Any:
-        return self.value
+        return self.value.item() if isinstance(self.value, NUMPY_NUMBERS) else self.value
 
     def write(self, writer: Writer) -> str:
         return writer.literal(self.value)
@@ -130,7 +134,7 @@ class AnnotationValue(FixedValue):
 
     def item(self, tx: Following, key: Value) -> Value:
         try:
-            return tx.wrap_constant(self.value[key.constant()])
+            return tx.wrap_constant(self.value[key.snapshot()])
         except TypeError as error:
             raise raised(error) from None
 
@@ -147,7 +151,7 @@ def is_constant_value(value: object) -> bool:
     """Return whether a Python value may be tracked as a constant."""
     kind = type(value)
     if isinstance(value, BY_VALUE):  # a user's subclass may behave differently
-        return kind in BY_VALUE or kind.__module__ == "numpy" or isinstance(value, Enum)
+        return kind in BY_VALUE or isinstance(value, (*NUMPY_NUMBERS, Enum))
     return isinstance(value, _CONSTANT)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
+import typing
 from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -17,11 +18,13 @@ from rushlight.dynamo.values.classes import ClassValue, is_python_class
 from rushlight.dynamo.values.constant import NONE, ConstantValue, fold, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
 from rushlight.dynamo.values.function import BoundMethodValue
-from rushlight.dynamo.values.inheriting import InheritingValue, built_in_base, contents_of
+from rushlight.dynamo.values.inheriting import InheritingValue, built_in_base, contents_of, is_plain_named_tuple
+from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.modules import ModuleValue
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.sequences import SequenceValue
 from rushlight.nn.modules.module import Module
+from rushlight.ops.return_types import is_return_type
 
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following
@@ -36,6 +39,10 @@ def construct(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Va
         return CONSTRUCTORS[kind](tx, *args, **kwargs)
     if issubclass(kind, Enum):
         return fold(kind, *args, **kwargs)
+    if typing.is_typeddict(kind):
+        made = DictValue({}, dict)
+        made.method(tx, "update", args, kwargs)
+        return made
     caller = look_up(type(kind), "__call__")
     if caller is not type.__call__:
         if not isinstance(caller, types.FunctionType):
@@ -46,6 +53,13 @@ def construct(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Va
 
 def construct_plainly(tx: Following, kind: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """Evaluate `type.__call__`: make an object with `__new__` and pass it to `__init__`."""
+    if is_return_type(kind) and len(args) == 1 and not kwargs:
+        items = args[0].items_of(tx)
+        try:
+            kind(range(len(items)))  # called only for its error
+        except TypeError as error:
+            raise raised(error) from None
+        return SequenceValue(items, kind)
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and _is_generated(kind):
         return _named_tuple(tx, kind, args, kwargs)
     if issubclass(kind, Tensor):
@@ -118,7 +132,8 @@ def _named_tuple(tx: Following, kind: type, args: list[Value], kwargs: dict[str,
         found.setdefault(name, tx.wrap_constant(default))
     if unknown or doubled or set(found) != set(fields) or len(args) > len(fields):
         raise GraphBreak(f"arguments that do not fit the fields of {kind.__name__}")
-    return SequenceValue([found[name] for name in fields], kind)
+    items = [found[name] for name in fields]
+    return SequenceValue(items, kind) if is_plain_named_tuple(kind) else InheritingValue(kind, SequenceValue(items, tuple))
 
 
 class SuperValue(Value):

@@ -48,6 +48,10 @@ class ThreadStateValue(Value):
             return NONE  # every capture guards that the CPU is the default device
         if name == "exporting":
             return ConstantValue(state.exporting)  # calls never reuse captures made for export
+        if name == "onnx_export":
+            return ConstantValue(state.onnx_export)  # the exporter's captures are made for export, too
+        if name == "batch_levels" and not tx.session.maps:
+            return ConstantValue(())  # no frame is captured inside a running `vmap`
         if name in ("grad_enabled", "inference"):
             tx.session.asked_grad_mode = True
             return ConstantValue(getattr(state, name))

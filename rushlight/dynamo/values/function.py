@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import types
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.sources import Attribute, Item, Source
-from rushlight.dynamo.stability import is_stable
+from rushlight.dynamo.stability import MISSING, is_stable, look_up
 from rushlight.dynamo.values.base import Value, realize_all, realized
 from rushlight.dynamo.values.constant import ConstantValue, raised
 from rushlight.dynamo.values.mappings import DictValue
@@ -45,8 +46,18 @@ class CellValue(Value):
         self.content = value
 
     def write(self, writer: Writer) -> str:
-        kind = writer.name_of(types.CellType, "Cell")
-        return f"{kind}()" if self.content is None else f"{kind}({writer.expression(self.content)})"
+        made = self.begin(writer)
+        self.fill(writer)
+        return made
+
+    def begin(self, writer: Writer) -> str:
+        """Make the cell without its content."""
+        return writer.begin(self, f"{writer.name_of(types.CellType, 'Cell')}()")
+
+    def fill(self, writer: Writer) -> None:
+        """Add the content to a cell that was made without it."""
+        if self.content is not None:
+            writer.statement(f"{writer.expression(self)}.cell_contents = {writer.expression(self.content)}")
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
         """Return statements that set the cell `target`."""
@@ -215,8 +226,14 @@ class FunctionValue(Value):
         kind, code = writer.name_of(types.FunctionType, "Function"), writer.name_of(self.code, "code")
         module_globals = writer.globals_of(self.globals)
         defaults = writer.expression(SequenceValue(self.defaults, tuple)) if self.defaults else "None"
+        empty = [cell for cell in self.cells if cell.source is None and not writer.has(cell)]
+        for cell in empty:
+            cell.begin(writer)  # before their contents, one of which may be this function
         cells = "".join(f"{writer.expression(cell)}, " for cell in self.cells)
-        made = writer.keep(f"{kind}({code}, {module_globals}, {self.name!r}, {defaults}, ({cells}))")
+        name = self.name.rpartition(".")[2]
+        made = writer.begin(self, f"{kind}({code}, {module_globals}, {name!r}, {defaults}, ({cells}))")
+        for cell in empty:
+            cell.fill(writer)
         if self.keyword_defaults:
             writer.statement(f"{made}.__kwdefaults__ = {writer.expression(DictValue(dict(self.keyword_defaults), dict))}")
         writer.statement(f"{made}.__qualname__ = {self.name!r}")
@@ -331,12 +348,22 @@ class NamedMethodValue(Value):
 class PartialValue(Value):
     """`functools.partial`."""
 
-    def __init__(self, kind: type, function: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None = None):
+    def __init__(
+        self,
+        kind: type,
+        function: Value,
+        args: list[Value],
+        kwargs: dict[str, Value],
+        source: Source | None = None,
+        real: functools.partial | None = None,
+    ) -> None:
         self.kind = kind
+        self.real = real
         self.function = function
         self.args = args
         self.kwargs = kwargs
         self.source = source
+        self.attributes: dict[str, Value] = {}  # attributes that the program set during the capture
 
     def python_type(self) -> type:
         return self.kind
@@ -354,9 +381,31 @@ class PartialValue(Value):
             return SequenceValue(list(self.args), tuple)
         if name == "keywords":
             return DictValue(dict(self.kwargs), dict)
-        return super().attribute(tx, name)
+        if name == "__class__":
+            return tx.wrap_class(self.kind)
+        if self.source is not None:
+            return tx.wrap_constant_attribute(self.real, name, self.source)
+        if name == "__dict__":
+            return DictValue(self.attributes, dict)
+        if name in self.attributes:
+            return self.attributes[name]
+        found = look_up(self.kind, name)
+        if found is MISSING:
+            raise raised(AttributeError(f"'{self.kind.__module__}.{self.kind.__qualname__}' object has no attribute '{name}'"))
+        return tx.bound_method(self, name) if callable(found) else tx.wrap_constant(found)
+
+    def set_attribute(self, tx: Following, name: str, value: Value) -> None:
+        if self.source is not None or look_up(self.kind, name) is not MISSING:
+            super().set_attribute(tx, name, value)
+        self.attributes[name] = value
 
     def write(self, writer: Writer) -> str:
         args = [writer.expression(value) for value in (self.function, *self.args)]
         args += [f"{name}={writer.expression(value)}" for name, value in self.kwargs.items()]
-        return f"{writer.name_of(self.kind, 'partial')}({', '.join(args)})"
+        text = f"{writer.name_of(self.kind, 'partial')}({', '.join(args)})"
+        if not self.attributes:
+            return text
+        made = writer.begin(self, text)
+        for name, value in self.attributes.items():
+            writer.statement(f"{made}.{name} = {writer.expression(value)}")
+        return made

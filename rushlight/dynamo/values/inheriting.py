@@ -20,6 +20,7 @@ from rushlight.dynamo.values.sets import SetValue
 if TYPE_CHECKING:
     from rushlight.dynamo.values.base import Following, Writer
 
+_FIELD = type(collections.namedtuple("_Example", "field").field)
 _IMMUTABLE = (int, float, complex, str, bytes)
 _SEQUENCES = (list, tuple, collections.deque)
 _MAPPINGS = (collections.OrderedDict, collections.defaultdict, dict)
@@ -31,6 +32,16 @@ def built_in_base(kind: type) -> type | None:
     bases = [base for base in kind.__mro__ if base in (*_IMMUTABLE, *_SEQUENCES, *_MAPPINGS, *_SETS)]
     others = [base for base in kind.__mro__ if not base.__flags__ & (1 << 9) and base is not object and base not in bases]
     return bases[0] if bases and not others else None
+
+
+def is_plain_named_tuple(kind: type) -> bool:
+    """Return whether a class is that of a named tuple whose objects are their fields alone, without attributes or operators."""
+    if not (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        return False
+    return not kind.__dictoffset__ and not any(is_written_in_python(kind, name) for name in _OVERRIDDEN)
+
+
+_OVERRIDDEN = ("__getitem__", "__iter__", "__len__", "__contains__", "__add__", "__eq__", "__getattribute__", "__bool__")
 
 
 def is_written_in_python(kind: type, name: str) -> bool:
@@ -147,6 +158,12 @@ class InheritingValue(ObjectValue):
         if isinstance(self.contents, ConstantValue):
             return self.contents.constant()
         return super().snapshot()
+
+    def plain_attribute(self, tx: Following, name: str) -> Value:
+        fields = getattr(self.kind, "_fields", ()) if self.base is tuple else ()
+        if name in fields and isinstance(look_up(self.kind, name), _FIELD):
+            return self.contents.items[fields.index(name)]
+        return super().plain_attribute(tx, name)
 
     def node(self, tx: Following) -> Any:
         if self._is_own("__iter__") or self._is_own("__getitem__"):

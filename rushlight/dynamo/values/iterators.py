@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,12 @@ class IteratorValue(Value):
 
 
 class WrappedIteratorValue(IteratorValue):
-    """`enumerate`, `zip`, `map` or `filter` over the iterators `inner`; `count` is the number of values consumed."""
+    """`enumerate`, `zip`, `map`, `starmap` and the like over the iterators `inner`; `count` is the number of values consumed.
+
+    Only for iterators whose state is that of the inner ones and of the count: generated code makes them again from these.
+    """
+
+    is_strict = False  # True for a `zip` that checks lengths
 
     def __init__(self, kind: type, items: Iterator[Value], inner: list[Value], function: Value | None = None, start: int = 0):
         super().__init__(self._count_taken(items), kind)
@@ -72,7 +78,56 @@ class WrappedIteratorValue(IteratorValue):
     def write(self, writer: Writer) -> str:
         parts = [writer.expression(value) for value in (*([self.function] if self.function else []), *self.inner)]
         parts += [str(self.count)] if self.kind is enumerate else []
+        parts += ["strict=True"] if self.is_strict else []
         return f"{writer.name_of(self.kind, self.kind.__name__)}({', '.join(parts)})"
+
+
+class SlicedIteratorValue(WrappedIteratorValue):
+    """`itertools.islice` over an iterator; its bounds count from the position that the inner iterator had at first."""
+
+    def __init__(self, items: Iterator[Value], inner: Value, bounds: tuple[int, int | None, int]) -> None:
+        super().__init__(itertools.islice, items, [inner])
+        self.start, self.stop, self.step = bounds
+
+    def write(self, writer: Writer) -> str:
+        consumed = self.start + (self.count - 1) * self.step + 1 if self.count else 0
+        start = self.start + self.count * self.step - consumed
+        stop = None if self.stop is None else max(self.stop - consumed, 0)
+        bounds = f"{start if stop is None else min(start, stop)}, {stop}, {self.step}"
+        return f"{writer.name_of(self.kind, 'islice')}({writer.expression(self.inner[0])}, {bounds})"
+
+
+class AccumulatingIteratorValue(IteratorValue):
+    """`itertools.accumulate`: `total` is the last value that it yielded, or at first the initial one."""
+
+    def __init__(self, items: Iterator[Value], inner: Value, function: Value, total: Value | None) -> None:
+        super().__init__(self._keep_total(items), itertools.accumulate, runs_code=True)
+        self.inner = inner
+        self.function = function
+        self.total = total
+        self.is_started = False
+
+    def _keep_total(self, items: Iterator[Value]) -> Iterator[Value]:
+        for item in items:
+            self.total, self.is_started = item, True
+            yield item
+
+    def write(self, writer: Writer) -> str:
+        parts = [writer.expression(self.inner), writer.expression(self.function)]
+        parts += [f"initial={writer.expression(self.total)}"] if self.total is not None else []
+        text = f"{writer.name_of(self.kind, 'accumulate')}({', '.join(parts)})"
+        return f"{writer.name_of(advanced, 'advanced')}({text}, 1)" if self.is_started else text
+
+
+class EndlessIteratorValue(IteratorValue):
+    """`itertools.count`, or `itertools.repeat` with or without an end: `written` returns the call that makes the rest."""
+
+    def __init__(self, kind: type, items: Iterator[Value], written: Callable[[Writer], str]) -> None:
+        super().__init__(items, kind, runs_code=True)
+        self.written = written
+
+    def write(self, writer: Writer) -> str:
+        return f"{writer.name_of(self.kind, self.kind.__name__)}({self.written(writer)})"
 
 
 def advanced(iterator: Iterator, count: int) -> Iterator:
@@ -116,6 +171,6 @@ def special_method(self: Value, tx: Following, name: str, args: list[Value]) -> 
         return self.length(tx)
     if name == "__iter__":
         return iterate(tx, self)
+    if name == "__class__":
+        return tx.wrap_class(self.python_type()).call(tx, args, {})
     return unknown_method(self, name)
-
-

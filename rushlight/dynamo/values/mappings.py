@@ -198,7 +198,7 @@ def _dict_pop(self: DictValue, tx: Following, key: Value, default: Value | None 
     return default
 
 
-def _update(self: DictValue, tx: Following, other: Value | None = None, **named: Value) -> Value:
+def _update(self: DictValue, tx: Following, other: Value | None = None, /, **named: Value) -> Value:
     pairs: list[tuple[Any, Value]] = []
     inherited = getattr(other, "contents", other)
     if isinstance(inherited, DictValue) and (inherited is other or other.is_iterated_plainly()):

@@ -19,7 +19,9 @@ from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.mappings import DictValue
 from rushlight.dynamo.values.objects import ObjectValue
 from rushlight.dynamo.values.sequences import SequenceValue
+from rushlight.dynamo.values.tensor import TensorValue
 from rushlight.nn.modules.global_hooks import call_hooks
+from rushlight.nn.modules.lazy import LazyModuleMixin, _initialize_from_input
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Buffer, Parameter
 
@@ -99,11 +101,27 @@ class ModuleValue(ObjectValue):
     def call(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if self.kind.__call__ is not Module.__call__ or self.real is None:
             return super().call(tx, args, kwargs)
+        if isinstance(self.real, LazyModuleMixin) and "_initialize_hook" in self.real.__dict__:
+            self._initialize(tx, args, kwargs)
         if self._has_hooks(tx):
             if self.real._backward_hooks and self.real._is_full_backward_hook is False:
                 raise GraphBreak(f"module {self.kind.__name__} has hooks of register_backward_hook()")
             return self.method(tx, "_call_with_hooks", [SequenceValue(list(args), tuple), DictValue(dict(kwargs), dict)], {})
         return self.method(tx, "forward", args, kwargs)
+
+    def _initialize(self, tx: Following, args: list[Value], kwargs: dict[str, Value]) -> None:
+        """Initialize the parameters of a lazy module, as its call would do, and capture anew, now with an ordinary module.
+
+        The module reads the sizes of its inputs only, so that it may get fake ones.
+        """
+        if tx.session.sizes.any or self.written:
+            return
+        given = [_stand_in(value) for value in args], {name: _stand_in(value) for name, value in kwargs.items()}
+        try:
+            _initialize_from_input(self.real, *given)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise GraphBreak(f"the parameters of {self} could not be initialized: {error}") from None
+        raise Restart
 
     def _has_hooks(self, tx: Following) -> bool:
         held = self.real.__dict__
@@ -129,6 +147,18 @@ class ModuleValue(ObjectValue):
         if found is None:
             raise raised(AttributeError(f"'{self.kind.__name__}' object has no attribute '{name.constant()}'"))
         return found
+
+
+def _stand_in(value: Value) -> Any:
+    """Return a value of which tensors have sizes only."""
+    if isinstance(value, TensorValue):
+        return value.fake
+    if isinstance(value, SequenceValue):
+        parts = [_stand_in(item) for item in value.items]
+        return value.kind(*parts) if hasattr(value.kind, "_fields") else value.kind(parts)
+    if isinstance(value, DictValue):
+        return {key: _stand_in(item) for key, item in value.items.items()}
+    return value.snapshot()
 
 
 class MembersValue(DictValue):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
+import threading
 import types
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -13,6 +15,7 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.sources import Attribute, Item, OwnDict, Source
 from rushlight.dynamo.stability import MISSING, look_up
 from rushlight.dynamo.values.base import MAKERS, Raised, Value
+from rushlight.dynamo.values.classes import plain_base
 from rushlight.dynamo.values.constant import NONE, ConstantValue, raised
 from rushlight.dynamo.values.function import BoundMethodValue, NamedMethodValue
 from rushlight.dynamo.values.iterators import IteratorValue
@@ -47,7 +50,10 @@ class ObjectValue(Value):
     def truth(self, tx: Following) -> bool:
         for name in ("__bool__", "__len__"):
             if isinstance(look_up(self.kind, name), types.FunctionType):
-                return self.method(tx, name, [], {}).truth(tx)
+                found = self.method(tx, name, [], {})
+                if name == "__bool__" and found.python_type() is not bool:
+                    raise raised(TypeError(f"__bool__ should return bool, returned {found.python_type().__name__}"))
+                return found.truth(tx)
         if look_up(self.kind, "__bool__") is MISSING and look_up(self.kind, "__len__") is MISSING:
             return True
         raise GraphBreak(f"the truth value of {self}")
@@ -107,7 +113,10 @@ class ObjectValue(Value):
         if name in held:
             return tx.wrap(held[name], self.place(name))
         if self.real is not None and self.source is not None and hasattr(self.real, "__dict__"):
-            tx.guards.no_own_attribute(self.source, name)
+            if self.kind.__dictoffset__:
+                tx.guards.no_own_attribute(self.source, name)
+            else:  # native code does not find the dict that a `threading.local` has for each thread
+                tx.guards.add(f"{name!r} not in {self.source.expression()}.__dict__", self.source, f"no attribute {name!r}")
         return None
 
     def own_names(self, tx: Following) -> list[str]:
@@ -115,6 +124,8 @@ class ObjectValue(Value):
         held = list(getattr(self.real, "__dict__", {})) if self.real is not None else []
         if self.moved:
             raise GraphBreak(f"all attributes of {self}, one of which was deleted and set again")
+        if self.real is not None and not self.kind.__dictoffset__ and held:
+            raise GraphBreak(f"all attributes of {self}")
         if self.real is not None and self.source is not None:
             tx.guards.same_items(OwnDict(self.source), held, "names of attributes", dict)
         return [name for name in dict.fromkeys([*held, *self.written]) if self.written.get(name, self) is not None]
@@ -199,7 +210,8 @@ class ObjectValue(Value):
             tx.guard_member(self.kind, name, found)
             tx.wrap_constant(setter).call(tx, [tx.wrap_constant(found), self, value], {})
             return
-        if not self.kind.__dictoffset__ and not isinstance(found, types.MemberDescriptorType):
+        has_dict = self.kind.__dictoffset__ or issubclass(self.kind, threading.local)  # a dict for each thread
+        if not has_dict and not isinstance(found, types.MemberDescriptorType):
             text = f"'{self.kind.__name__}' object has no attribute '{name}'"
             text += " and no __dict__ for setting new attributes" if tx.python >= (3, 13) else ""
             read_only = f"'{self.kind.__name__}' object attribute '{name}' is read-only"
@@ -303,9 +315,19 @@ class ObjectValue(Value):
     def items_of(self, tx: Following) -> list[Value]:
         return list(tx.drain(self.iterator(tx)))
 
+    def node(self, tx: Following) -> Any:
+        parameters = getattr(self.kind, "__dataclass_params__", None)
+        if parameters is None or not parameters.frozen or not parameters.init or hasattr(self.kind, "__post_init__"):
+            return super().node(tx)
+        fields = [field.name for field in dataclasses.fields(self.kind)]
+        if not all(field.init for field in dataclasses.fields(self.kind)):
+            return super().node(tx)
+        values = {name: self.attribute(tx, name).node(tx) for name in fields}
+        return tx.add_call("call_function", self.kind, (), values)[0]
+
     def write(self, writer: Writer) -> str:
         kind = writer.name_of(self.kind, self.kind.__name__)
-        base = types.SimpleNamespace if issubclass(self.kind, types.SimpleNamespace) else object
+        base = plain_base(self.kind)
         made = writer.begin(self, f"{writer.name_of(base, base.__name__)}.__new__({kind})")
         for line in self.write_back(writer, made):
             writer.statement(line)
@@ -313,7 +335,8 @@ class ObjectValue(Value):
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
         """Return statements that write the attributes to the object `target`."""
-        plain = writer.name_of(object, "object")
+        base = plain_base(self.kind)
+        plain = writer.name_of(base, base.__name__)
         lines = []
         for name, value in self.written.items():
             is_real = name in getattr(self.real, "__dict__", ()) or name in getattr(self.kind, "__slots__", ())

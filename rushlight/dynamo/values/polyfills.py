@@ -16,13 +16,6 @@ def until(function: Callable, sentinel: Any) -> Iterator:
         yield found
 
 
-def count(start: Any = 0, step: Any = 1) -> Iterator:
-    """Implement `itertools.count`."""
-    while True:
-        yield start
-        start += step
-
-
 def cycle(iterable: Iterable) -> Iterator:
     """Implement `itertools.cycle`."""
     kept = []
@@ -31,15 +24,6 @@ def cycle(iterable: Iterable) -> Iterator:
         yield item
     while kept:
         yield from kept
-
-
-def repeat(object: Any, times: int | None = None) -> Iterator:
-    """Implement `itertools.repeat`."""
-    if times is None:
-        while True:
-            yield object
-    for _ in range(times):
-        yield object
 
 
 def takewhile(predicate: Callable, iterable: Iterable) -> Iterator:
@@ -56,26 +40,6 @@ def dropwhile(predicate: Callable, iterable: Iterable) -> Iterator:
     for item in iterable:
         is_dropping = is_dropping and bool(predicate(item))
         if not is_dropping:
-            yield item
-
-
-def starmap(function: Callable, iterable: Iterable) -> Iterator:
-    """Implement `itertools.starmap`."""
-    for arguments in iterable:
-        yield function(*arguments)
-
-
-def filterfalse(function: Callable | None, iterable: Iterable) -> Iterator:
-    """Implement `itertools.filterfalse`."""
-    for item in iterable:
-        if not (item if function is None else function(item)):
-            yield item
-
-
-def compress(data: Iterable, selectors: Iterable) -> Iterator:
-    """Implement `itertools.compress`."""
-    for item, selector in zip(data, selectors, strict=False):
-        if selector:
             yield item
 
 
@@ -150,9 +114,7 @@ def concat(a: Any, b: Any) -> Any:
 
 
 POLYFILLS: dict[Any, Callable] = {
-    itertools.count: count, itertools.cycle: cycle, itertools.repeat: repeat, itertools.takewhile: takewhile,
-    itertools.dropwhile: dropwhile, itertools.starmap: starmap, itertools.filterfalse: filterfalse,
-    itertools.compress: compress, itertools.groupby: groupby, itertools.tee: tee, functools.cmp_to_key: cmp_to_key,
-    collections._count_elements: count_elements, operator.countOf: count_of, operator.indexOf: index_of,
-    operator.concat: concat,
+    itertools.cycle: cycle, itertools.takewhile: takewhile, itertools.dropwhile: dropwhile, itertools.groupby: groupby,
+    itertools.tee: tee, functools.cmp_to_key: cmp_to_key, collections._count_elements: count_elements,
+    operator.countOf: count_of, operator.indexOf: index_of, operator.concat: concat,
 }  # fmt: skip

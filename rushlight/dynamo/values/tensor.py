@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -72,13 +73,22 @@ class TensorValue(Value):
         self.kind = kind
         self.own_attributes: frozenset[str] = frozenset()
         self.is_inference = self.is_from_outside = self.is_gradient = False
+        self.constant_at_first: Tensor | None = None  # the value of a constant that the program made
+        self.new_data: TensorValue | None = None  # what the program assigned to `data` of an outside tensor
+        self.is_hidden = False  # True for a tensor with gradients and new data, which no node can stand for
         self.changes: list[str] = []  # calls that changed sizes and strides of an outside tensor
         self.attributes: dict[str, Value] = {}  # attributes that the program set during the capture
 
     def python_type(self) -> type:
         return self.kind
 
+    def known(self) -> Tensor | None:
+        """Return the tensor's value if it is a constant that the graph has not used yet, so that nothing has changed it."""
+        return self.constant_at_first if not self.graph_node.users else None
+
     def truth(self, tx: Following) -> bool:
+        if self.known() is not None:
+            return bool(self.known())
         raise GraphBreak("a branch on the value of a tensor", "use torch.where, or keep the branch outside the compiled part")
 
     def length(self, tx: Following) -> Value:
@@ -119,10 +129,30 @@ class TensorValue(Value):
         return tx.bound_method(self, name)
 
     def set_attribute(self, tx: Following, name: str, value: Value) -> None:
+        if name == "data" and isinstance(value, TensorValue) and value.fake.dtype is self.fake.dtype:
+            self._set_data(tx, value)
+            return
         if hasattr(Tensor, name) or self.kind is not Tensor:
             super().set_attribute(tx, name, value)
         tx.effects.mutates(self)
         self.attributes[name] = value
+
+    def _set_data(self, tx: Following, value: TensorValue) -> None:
+        """Evaluate `self.data = value`: a detached view of the value replaces the tensor, and an outside tensor gets it as its
+        data after the graph has run.
+        """
+        if self.is_from_outside:
+            may_change = self.source is not None and not isinstance(self.source, Held) and not self.changes
+        else:
+            may_change = not self.fake.requires_grad
+        if not may_change:
+            raise GraphBreak("new data of a tensor that autograd or a module holds")
+        made = tx.call_in_graph("call_method", "detach", [value], {})
+        if self.is_from_outside:
+            tx.effects.mutates(self)
+            self.new_data = made
+            self.is_hidden = self.fake.requires_grad
+        tx.graph.replace_value(self, made)
 
     def delete_attribute(self, tx: Following, name: str) -> None:
         if name not in self.attributes or self.source is not None:
@@ -166,7 +196,8 @@ class TensorValue(Value):
 
     def write_back(self, writer: Writer, target: str) -> list[str]:
         """Return statements that change sizes, strides and attributes of the tensor `target`."""
-        changes = [f"{target}.{change}" for change in self.changes]
+        changes = [] if self.new_data is None else [f"{target}.data = {writer.expression(self.new_data)}"]
+        changes += [f"{target}.{change}" for change in self.changes]
         return changes + [f"{target}.{name} = {writer.expression(value)}" for name, value in self.attributes.items()]
 
     def _was_made_in_inference_mode(self, tx: Following) -> Value:
@@ -177,7 +208,9 @@ class TensorValue(Value):
     def method(self, tx: Following, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name in self.attributes or name in self.own_attributes:
             return self.attribute(tx, name).call(tx, args, kwargs)
-        if name in _NUMBERS and RULES.capture_scalar_outputs:
+        if name in _NUMBERS and self.known() is not None:
+            return fold(getattr(self.known(), name), *args, **kwargs)
+        if name in _NUMBERS and (RULES.capture_scalar_outputs or name == "tolist" and _is_whole(self.fake)):
             return number_of(tx, self, name)
         if name == "numpy" and RULES.trace_numpy:
             return METHODS[name](tx, self, *args, **kwargs)
@@ -193,6 +226,8 @@ class TensorValue(Value):
             raise GraphBreak(f"Tensor.{name}() of a gradient, whose layout is known in the backward pass only")
         if name in _VIEWS_IN_PLACE:
             return self._view_in_place(tx, name, args, kwargs)
+        if name == "new" and len(args) == 1 and args[0].python_type() is Size:
+            args = args[0].items_of(tx)  # a node takes a Size for a tuple, from which `new` would make data
         if name == "is_inference" and not args:
             return self._was_made_in_inference_mode(tx)
         if not hasattr(Tensor, name):
@@ -216,6 +251,8 @@ class TensorValue(Value):
         tx.call_in_graph("call_function", operator.setitem, [self, key, value], {})
 
     def node(self, tx: Following) -> Any:
+        if self.is_hidden:
+            raise GraphBreak("a use of a tensor that requires grad after its data was replaced")
         return self.graph_node
 
     def write(self, writer: Writer) -> str:
@@ -239,11 +276,17 @@ def number_of(tx: Following, value: TensorValue, name: str) -> Value:
     if not _is_one(fake) or fake.is_complex() or fake.dtype is bool_:
         raise GraphBreak(f"Tensor.{name}() of a tensor of shape {list(fake.shape)} and {fake.dtype} needs its values")
     if not fake.is_floating_point():
-        made = tx.call_in_graph("call_method", "item", [value], {})
+        with tx.graph.listing_numbers() if name == "tolist" else nullcontext():
+            made = tx.call_in_graph("call_method", "item", [value], {})
         return made.method(tx, "__float__", [], {}) if name == "__float__" else made
     node = tx.graph.add_item(value.graph_node)
     made = LaterNumberValue(node, node.meta["val"])
     return made if name != "__int__" else made.method(tx, "__int__", [], {})
+
+
+def _is_whole(fake: Tensor) -> bool:
+    """Return whether a tensor's numbers are integers."""
+    return not (fake.is_floating_point() or fake.is_complex() or fake.dtype is bool_)
 
 
 def _is_one(fake: Tensor) -> bool:

@@ -11,8 +11,9 @@ from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.process_facts import note_text
 from rushlight.dynamo.stability import look_up
 from rushlight.dynamo.values.base import Value
-from rushlight.dynamo.values.constant import ConstantValue, fold, raised
+from rushlight.dynamo.values.constant import ConstantValue, FixedValue, fold, raised
 from rushlight.dynamo.values.exceptions import ExceptionValue
+from rushlight.dynamo.values.function import FunctionValue
 from rushlight.dynamo.values.inheriting import InheritingValue, is_written_in_python
 from rushlight.dynamo.values.objects import ObjectValue
 
@@ -41,6 +42,9 @@ def text_of(tx: Following, value: Value, how: Callable) -> Value:
         return _text_of_object(tx, value, how)
     if isinstance(value, ExceptionValue):
         return ConstantValue(how(value.real()))
+    if isinstance(value, FunctionValue) and value.by_code:
+        tx.guards.same_object(value.source, value.function)  # the text tells the function's address
+        value = FixedValue(value.function)
     text = how(value.snapshot())
     note_text(text)
     return ConstantValue(text)
@@ -63,6 +67,12 @@ def _text_of_object(tx: Following, value: ObjectValue, how: Callable) -> Value:
             return made
         if found is not getattr(object, name):
             break
+    else:
+        if value.real is not None and value.source is not None:
+            tx.guards.same_object(value.source, value.real)  # the text tells the object's address
+            text = how(value.real)
+            note_text(text)
+            return ConstantValue(text)
     raise GraphBreak(f"the text of {value}")
 
 

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from rushlight.core.algebra import Var
-from rushlight.core.symbolic import ShapeEnv, SymBool, SymInt
+from rushlight.core.symbolic import ConstraintViolationError, ShapeEnv, SymBool, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.nested.tensor import RaggedLength
 
 __all__ = [
-    "ShapeEnv", "free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar",
+    "ConstraintViolationError", "ShapeEnv",
+    "free_symbols", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar",
     "guard_size_oblivious", "guarding_hint_or_throw", "has_free_symbols", "has_free_unbacked_symbols", "has_static_value",
     "has_symbolic_sizes_strides", "hint_int", "is_concrete_bool", "is_concrete_float", "is_concrete_int", "is_nested_int",
     "is_symbol_binding_fx_node", "is_symbolic", "optimization_hint", "statically_known_false", "statically_known_true",
