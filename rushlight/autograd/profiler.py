@@ -6,6 +6,7 @@ import functools
 import os
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from rushlight.core.absent import absent_class
@@ -44,6 +45,11 @@ class record_function:  # noqa: N801  (torch's name)
                 return function(*args, **kwargs)
 
         return named
+
+
+def section(name: str) -> AbstractContextManager:
+    """Return a context that names a section for the active profiler, and costs little where there is none."""
+    return nullcontext() if state.recording is None else record_function(name)
 
 
 class profile:  # noqa: N801  (torch's name)

@@ -83,7 +83,8 @@ class FunctionEvent(FormattedTimesMixin):
 
     def __init__(self, number: int, span: Span, origin: int, thread: int):
         self.id = number
-        self.name = self.key = self.trace_name = span.name
+        self.name = self.trace_name = span.name
+        self.key = "ProfilerStep*" if span.name.startswith("ProfilerStep#") else span.name  # steps are averaged together
         self.thread = thread
         self.time_range = Interval((span.start - origin) / 1e3, (span.end - origin) / 1e3)
         self.input_shapes = span.shapes

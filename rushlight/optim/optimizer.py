@@ -15,6 +15,7 @@ from itertools import chain
 from typing import Any
 
 from rushlight.autograd import enable_grad, no_grad, set_grad_enabled
+from rushlight.autograd.profiler import section
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.optim.state import check_compatible, pack_groups, restore_state
@@ -77,7 +78,7 @@ class Optimizer:
     @runs_as_it_is("it sets gradients, which belong to parameters and not to a graph")
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or to zeros when `set_to_none` is False."""
-        with no_grad():
+        with section(f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"), no_grad():
             for parameter in self._parameters():
                 if set_to_none:
                     parameter.grad = None
@@ -193,6 +194,10 @@ class Optimizer:
 def _with_hooks(step: Callable) -> Callable:
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with section(f"Optimizer.step#{type(self).__name__}.step"):
+            return run(self, args, kwargs)
+
+    def run(self: Optimizer, args: tuple, kwargs: dict[str, Any]) -> Any:
         for hook in (*GLOBAL_STEP_PRE_HOOKS.values(), *self._step_pre_hooks.values()):
             replaced = hook(self, args, kwargs)
             if replaced is not None:

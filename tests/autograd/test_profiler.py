@@ -249,3 +249,31 @@ def test_counts_are_those_of_torch():
         averages = {each.key: each for each in profiled.key_averages()}
         found.append([(name, averages[name].count, averages[name].flops) for name in compared])
     assert found[0] == found[1]
+
+
+def test_steps_of_optimizers_and_loaders_are_sections():
+    model = nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(8, 4)), batch_size=4)
+    with profile(schedule=lambda step: ProfilerAction.RECORD) as found:
+        for (x,) in loader:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+            found.step()
+    counts = {event.key: event.count for event in found.key_averages()}
+    assert counts["Optimizer.step#SGD.step"] == counts["Optimizer.zero_grad#SGD.zero_grad"] == 2
+    assert counts["enumerate(DataLoader)#LocalIterator.__next__"] >= 2 and counts["ProfilerStep*"] >= 2
+
+
+def test_sections_of_compiled_functions_are_left_out_of_graphs():
+    @torch.compile(fullgraph=True)
+    def function(x):
+        with record_function("a section"):
+            y = x + 1
+        return y * 2
+
+    function(torch.ones(3))
+    with torch._dynamo.config.patch(error_on_recompile=True), profile() as found:
+        assert torch.equal(function(torch.ones(3)), torch.full((3,), 4.0))
+    assert "a section" not in {event.key for event in found.key_averages()}

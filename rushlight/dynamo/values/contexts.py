@@ -46,6 +46,8 @@ class ThreadStateValue(Value):
             return tx.wrap_constant(state.autocast) if state.autocast and state.autocast.enabled else ConstantValue(None)
         if name == "default_device":
             return NONE  # every capture guards that the CPU is the default device
+        if name == "recording":
+            return NONE  # a profiler sees a graph as a whole: sections that the program names within it are left out
         if name == "exporting":
             return ConstantValue(state.exporting)  # calls never reuse captures made for export
         if name == "onnx_export":

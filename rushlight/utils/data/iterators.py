@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from multiprocessing.connection import wait
 from typing import Any, NoReturn
 
+from rushlight.autograd.profiler import section
 from rushlight.utils.data.fetching import make_fetcher
 from rushlight.utils.data.sampler import random_seed
 from rushlight.utils.data.worker import Job, Resume, StreamEnd, WorkerError, run
@@ -31,7 +32,8 @@ class LoaderIterator(Iterator):
         self.count = 0
 
     def __next__(self) -> Any:
-        batch = self._next_batch()
+        with section(f"enumerate(DataLoader)#{type(self).__name__}.__next__"):
+            batch = self._next_batch()
         self.count += 1
         length = self.loader._reported_length
         if self.loader._is_iterable and length is not None and self.count > length:
