@@ -19,6 +19,7 @@ from rushlight.dynamo.graph_builder import Backend
 from rushlight.dynamo.guarded_code import GuardedCode
 from rushlight.dynamo.guards import Guard
 from rushlight.dynamo.regions import optimize
+from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.fx.graph_module import GraphModule
 
 
@@ -39,6 +40,16 @@ class BreakReason:
     def line(self) -> int:
         """Return the line in that file."""
         return self.user_stack[-1].lineno if self.user_stack else 0
+
+    def is_within(self, outer: BreakReason) -> bool:
+        """Return whether this is the same break as `outer`, met once more when a function that `outer` went through is captured
+        on its own."""
+        own, other = (each._program_lines() for each in (self, outer))
+        return self.reason == outer.reason and bool(own) and other[-len(own) :] == own
+
+    def _program_lines(self) -> list[tuple[str, int | None]]:
+        frames = [frame for frame in self.user_stack if not frame.filename.startswith(PACKAGE_FOLDER)]
+        return [(frame.filename, frame.lineno) for frame in frames]
 
     def __str__(self) -> str:
         lines = [f"    {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}" for frame in self.user_stack]
@@ -126,8 +137,9 @@ class _Observer(FrameCallback):
         seen.out_guards += found.guards.guards
         seen.sources.append(found.source)
         if found.break_reason is not None:
-            reason = found.break_reason
-            seen.break_reasons.append(BreakReason(reason.reason, reason.user_stack, reason.hint))
+            reason = BreakReason(found.break_reason.reason, found.break_reason.user_stack, found.break_reason.hint)
+            if not (seen.break_reasons and reason.is_within(seen.break_reasons[-1])):
+                seen.break_reasons.append(reason)
 
 
 def explain(f: Callable) -> Callable[..., Explanation]:

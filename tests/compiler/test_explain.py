@@ -145,3 +145,22 @@ def test_packed_sequences_are_steps_of_eager(kind):
     for size in (3, 4):
         x, lengths = torch.randn(size, 5, 4), torch.arange(size) + 2
         torch.testing.assert_close(compiled(x, lengths), read(x, lengths))
+
+
+def test_a_break_in_an_inner_function_counts_once():
+    class Inner(torch.nn.Module):
+        def forward(self, x):
+            if x.sum() > 0:
+                x = x + 1
+            return x * 2
+
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = Inner()
+
+        def forward(self, x):
+            return self.inner(x.exp()) - 1
+
+    found = torch._dynamo.explain(Outer())(torch.ones(3))
+    assert [reason.reason for reason in found.break_reasons] == ["a branch on the value of a tensor"]
