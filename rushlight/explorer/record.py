@@ -14,7 +14,8 @@ from rushlight.explorer.recorder import Recorder
 
 
 class record:  # noqa: N801  (a context manager, named like a function)
-    """Context manager: writes the page `path` with all that is compiled and run in its block, on all threads.
+    """Context manager: writes the page `path` with all that is compiled and run in its block: compiled code of all threads,
+    eager operators of the thread that enters it.
 
         with rushlight.explorer.record("page.html"):
             compiled(x)

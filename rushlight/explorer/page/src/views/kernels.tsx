@@ -120,7 +120,7 @@ function Detail({ entry }: { entry: KernelEntry }) {
           )}
           {kernel.apart.length > 0 && (
             <>
-              <h4>Why neighbours did not join</h4>
+              <h4>Why it begins a kernel of its own</h4>
               <ul class="apart">
                 {kernel.apart.map((why, at) => (
                   <li key={at}>{why}</li>
@@ -164,7 +164,7 @@ function KernelCode({ entry }: { entry: KernelEntry }) {
             Assembly
           </Toggle>
         ) : (
-          <span class="faint">no assembly recorded</span>
+          <span class="faint" title="The compiler put the kernel into its caller, or there is no objdump">no assembly of its own</span>
         )}
       </div>
       <div class="kernel-texts">
