@@ -188,8 +188,8 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         if self._c is None:
             self.__dict__.setdefault("_pending_definitions", []).append((src, frame))
             return
-        made = definitions.definitions_of_text(src, self._c.type.short_name)
-        for definition, defaults in zip(made, definitions.defaults_of_text(src), strict=True):
+        trees = definitions.definitions_of_text(src, self._c.type.short_name)
+        for definition, defaults in zip(trees, definitions.defaults_of_text(src), strict=True):
             name = definition.ident.name
             resolver = module_values.ModuleResolver(frame, compiler.compiler, self._concrete, module_types.property_of)
             made = compiler.compiler.define(definition, f"{self._c.type.name}.{name}", resolver, defaults, self._c.type)
