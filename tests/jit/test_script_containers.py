@@ -37,7 +37,7 @@ def advance(counter: Counter) -> int:
 def test_scripted_code_writes_to_a_list():
     shared = torch.jit.script([1, 2])
     append(shared, 3)
-    assert list(shared) == [1, 2, 3] and len(shared) == 3 and shared[-1] == 3 and 3 in shared
+    assert type(shared) is torch._C.ScriptList and list(shared) == [1, 2, 3] and len(shared) == 3 and shared[-1] == 3 and 3 in shared
 
 
 def test_list_checks_its_elements():
