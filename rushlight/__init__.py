@@ -250,6 +250,7 @@ _FUNCTIONS = {
     ),
     "PyTorchFileReader": "rushlight.serialization.absent",
     "ScriptModule": "rushlight.jit",
+    "Tag": "rushlight.ops.tags",
     "ScriptObject": "rushlight.quantized.saved",
     **dict.fromkeys(
         (

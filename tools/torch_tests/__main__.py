@@ -85,6 +85,9 @@ _OF_GRAPHS = re.compile(
     r"|parse_ir\(\)|in line \d+ of:\s+graph\("  # the text of a graph is read
     r"|an object of '[^']+' has no attribute '(getattr|hasattr|setattr|qualified_name)'"  # a module's `_c`
 )
+_OF_CODE = re.compile(
+    r"_inductor\.utils\.run_(fw_bw_)?and_get_(fw_bw_)?\w*code|_inductor\.(test_operators|aoti_eager)|module 'prims'"
+)
 _INNER_CLASSES = {
     "TestFunctionalTracing": " not raised",  # which functions PyTorch's own control flow keeps from being traced
     "TestAutodiffSubgraphSlicing": "",  # where a pass puts the borders of prim::DifferentiableGraph
@@ -98,7 +101,8 @@ def _is_inner(result: dict | None) -> bool:
 
     Generated text is that of graphs, and what wrappers inside of transforms, with their levels, print. So are attributes that
     graphs of TorchScript, their parts and their types of tensors lack: these classes are of `torch._C`, and only their print is
-    documented. So are tests of the classes in `_INNER_CLASSES`.
+    documented. So are tests of the classes in `_INNER_CLASSES`, those that ask inductor for the C++ or Triton that it wrote,
+    for operators of its own tests or for its cache of eager kernels, and those of the operators of `torch.ops.prims`.
 
     Names of a package with an underscore (`torch._C.name`, `torch._refs.name`) count as names with one. They are told by the
     error: it says that a name is absent, or shows the stand-in of an absent name.
@@ -110,7 +114,7 @@ def _is_inner(result: dict | None) -> bool:
     inner = any(part.startswith("_") and not part.startswith("__") and part not in _PUBLIC for part in parts)
     test = (result or {}).get("test", "")
     inner = inner or any(f"{name}::" in test and error.endswith(end) for name, end in _INNER_CLASSES.items())
-    inner = inner or _OF_GRAPHS.search(error) is not None
+    inner = inner or _OF_GRAPHS.search(error) is not None or _OF_CODE.search(error) is not None
     texts = _OF_BUILD + _OF_WRAPPERS
     return inner or (result or {}).get("generated", False) or any(text in error for text in texts)
 

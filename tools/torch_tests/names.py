@@ -52,6 +52,13 @@ def _same_parts(ref: Any, res: Any, options: dict) -> bool:
     return bool(ref == res)
 
 
+def _by_default_sizes(of_static: Any, of_dynamic: Any) -> Any:
+    """The count that a test expects: of compilations for fixed sizes, or for open ones, as the settings say."""
+    import torch
+
+    return of_static if torch._dynamo.config.assume_static_by_default else of_dynamic
+
+
 def _unsupported(one: Any, other: Any) -> Any:
     """What tests call to end a graph."""
     import torch
@@ -69,7 +76,7 @@ def _nested_map(condition: Any, function: Any) -> Any:
 
 ADDED: dict[str, dict[str, Any]] = {
     "torch.autograd.function": {"_nested_map": _nested_map},
-    "torch._dynamo.utils": {"same": _same},
+    "torch._dynamo.utils": {"same": _same, "ifdynstaticdefault": _by_default_sizes},
     "torch._dynamo.eval_frame": {"unsupported": _unsupported},
 }
 """Names for modules that the library has."""
@@ -274,14 +281,23 @@ def keep_settings(module: ModuleType, source: Path) -> None:
     """Have a module of settings keep those too that only PyTorch's has: its tests set them, mostly to their defaults."""
     from rushlight.compiler.configuration import without_effect
 
-    for statement in ast.parse(source.read_text()).body:
+    for prefix, statement in _statements(ast.parse(source.read_text()).body):
         target = getattr(statement, "target", None) or (getattr(statement, "targets", None) or [None])[0]
         if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name):
             try:
                 default = ast.literal_eval(statement.value)
             except (ValueError, TypeError):
                 default = None
-            module._settings.setdefault(target.id, without_effect(default))
+            module._settings.setdefault(prefix + target.id, without_effect(default))
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Statements of a module of settings and of its classes, with the prefix of the names that they set: `cpp.`."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from ((f"{statement.name}.", each) for each in statement.body)
+        else:
+            yield "", statement
 
 
 def make_tolerant(prefix: str) -> None:
