@@ -250,6 +250,7 @@ _FUNCTIONS = {
     ),
     "PyTorchFileReader": "rushlight.serialization.absent",
     "ScriptModule": "rushlight.jit",
+    "Tag": "rushlight.ops.tags",
     "ScriptObject": "rushlight.quantized.saved",
     **dict.fromkeys(
         (
@@ -355,7 +356,7 @@ _C.__path__ = [_os.path.join(_os.path.dirname(__file__), "_C_modules")]  # `impo
 _C_MODULES = ("_dynamo", "_functorch", "_jit_tree_views")
 _JIT_TYPES = (
     "CompilationUnit", "Graph", "ScriptFunction", "_create_function_from_graph", "merge_type_from_type_comment", "parse_ir",
-    "parse_type_comment",
+    "parse_type_comment", "ScriptDict", "ScriptList",
 )  # fmt: skip
 _C_NAMES = (
     "_DisableTorchDispatch", "_disabled_torch_dispatch_impl", "_get_dispatch_stack_at", "_len_torch_dispatch_stack",

@@ -279,6 +279,7 @@ from rushlight.storage import QUInt8Storage as QUInt8Storage
 from rushlight.storage import ShortStorage as ShortStorage
 from rushlight.serialization.absent import PyTorchFileReader as PyTorchFileReader
 from rushlight.jit import ScriptModule as ScriptModule
+from rushlight.ops.tags import Tag as Tag
 from rushlight.quantized.saved import ScriptObject as ScriptObject
 from rushlight.jit.types.names import AnyType as AnyType
 from rushlight.jit.types.names import AwaitType as AwaitType

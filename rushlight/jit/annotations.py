@@ -112,11 +112,21 @@ def _type_by_name(name: str, where: SourceRange, find: FindClass) -> Type:
     short = name.rpartition(".")[2]
     if short in NAMED and name.partition(".")[0] in ("torch", "rushlight", "typing", "__torch__"):
         return NAMED[short]
-    if short in ("List", "Dict", "Tuple", "list", "dict", "tuple"):
-        raise ErrorReport(
-            where, f"Attempted to use {short} without a contained type. Please add contained type, e.g. {short}[int]"
-        )
+    if short in _NEEDS_CONTENT:
+        raise ErrorReport(where, _missing_content(short))
     raise ErrorReport(where, f"Unknown type name '{name}'")
+
+
+_NEEDS_CONTENT = ("List", "Dict", "Tuple", "Optional", "list", "dict", "tuple")
+_BARE_GENERICS = {
+    typing.List: "List", typing.Dict: "Dict", typing.Tuple: "Tuple", typing.Optional: "Optional",  # noqa: UP006, UP045
+}  # fmt: skip
+
+
+def _missing_content(name: str) -> str:
+    if name in ("Dict", "dict"):
+        return f"Attempted to use {name} without contained types. Please add contained type, e.g. {name}[int, int]"
+    return f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
 
 
 def dotted_name(tree: Tree) -> str | None:
@@ -191,7 +201,10 @@ def _construct_type(name: str, parts: list[Type], where: SourceRange | None) -> 
 
 
 def type_from_python(annotation: object, find: Callable[[type], Type | None]) -> Type | None:
-    """Return the type of a Python annotation object; `find` looks up classes. None for an annotation that is no type."""
+    """Return the type of a Python annotation object; `find` looks up classes. None for an annotation that is no type.
+
+    RuntimeError for `List`, `Dict`, `Tuple` and `Optional` without the types that they contain.
+    """
     try:
         if annotation in _OBJECTS:
             return _OBJECTS[annotation]
@@ -199,6 +212,8 @@ def type_from_python(annotation: object, find: Callable[[type], Type | None]) ->
         return None
     if annotation is inspect.Signature.empty:
         return TENSOR
+    if annotation in _BARE_GENERICS:
+        raise RuntimeError(_missing_content(_BARE_GENERICS[annotation]))
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is not None:
         return _generic_from_python(origin, arguments, find)

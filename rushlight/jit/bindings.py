@@ -28,6 +28,7 @@ from rushlight.jit.passes.pass_log import set_logging_option
 from rushlight.jit.passes.registry import PASSES
 from rushlight.jit.passes.run import run_pass
 from rushlight.jit.runtime.modes import change_modes, modes
+from rushlight.jit.script_containers import ScriptDict, ScriptList
 from rushlight.jit.script_function import ScriptFunction
 from rushlight.jit.scripting import CompilationUnit
 from rushlight.jit.tree_views import Def
@@ -120,7 +121,7 @@ FUNCTIONS: dict[str, object] = {
     "merge_type_from_type_comment": merge_type_from_type_comment,
     "_jit_get_schemas_for_operator": _schemas_of, "_last_executed_optimized_graph": last_graph,
     "parse_ir": parse_ir, "Graph": Graph, "_create_function_from_graph": _create_function_from_graph,
-    "CompilationUnit": CompilationUnit, "ScriptFunction": ScriptFunction,
+    "CompilationUnit": CompilationUnit, "ScriptFunction": ScriptFunction, "ScriptList": ScriptList, "ScriptDict": ScriptDict,
 }  # fmt: skip
 
 

@@ -25,6 +25,8 @@ from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.savable import Savable
 from rushlight.jit.script_function import Binding, ScriptFunction
+from rushlight.jit.types.kinds import InterfaceType, Type
+from rushlight.jit.types.relations import implements
 from rushlight.nn import Module
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class ModuleSlots(ModuleSlotsBase, MutableMapping):
             module._parameters[name] = value
         elif name in module._buffers:
             module._buffers[name] = value
+        elif name in module._modules:
+            module._modules[name] = value.slots._module if isinstance(value, ScriptObject) else value
         else:
             module.__dict__[name] = value
 
@@ -128,7 +132,10 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
         for name, child in self._modules.items():
             if child is not None:
                 self._modules[name] = script_module(child)
-        self._take_type(module_types.concrete_module(self))
+        pending = self.__dict__.pop("_pending_definitions", [])
+        self._take_type(module_types.concrete_module(self, is_shared=not pending))
+        for src, frame in pending:
+            self._define(src, frame)
         for name, value in list(vars(self).items()):
             if isinstance(value, language.Attribute):
                 self.__dict__[name] = value.value
@@ -136,13 +143,56 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
             if self._c.type.find_method(name) is not None:
                 self._c.type.find_method(name).ensure_defined()
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute. RuntimeError for constants, and for values that do not have the attribute's scripted type."""
+        inner = self.__dict__.get("_c")
+        if inner is not None:
+            if name in self._modules:
+                self._check_submodule(name, value)
+            elif name in inner.type.constants:
+                raise RuntimeError(f"Cannot mutate TorchScript constant value: '{name}'. Value: '{inner.type.constants[name]}'")
+            elif name in inner.type.attributes and name not in self._parameters and name not in self._buffers:
+                value = self._converted(name, value, inner.type.attributes[name].type)
+        super().__setattr__(name, value)
+
+    def _converted(self, name: str, value: object, kind: Type) -> object:
+        try:
+            return to_script(value, kind)
+        except TypeError as error:
+            raise RuntimeError(
+                f"Expected a value of type '{kind}' for field '{name}', but found '{type(value).__name__}': {error}"
+            ) from None
+
+    def _check_submodule(self, name: str, value: object) -> None:
+        """Raise RuntimeError unless a module may take the place of a submodule: one of its type or of its interface."""
+        if not isinstance(value, ScriptModule):
+            raise RuntimeError(
+                "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module "
+                f"'{name}': {value}"
+            )
+        kind, wanted = value._c.type, self._c.type.attributes[name].type
+        if isinstance(wanted, InterfaceType):
+            if not implements(kind, wanted):
+                raise RuntimeError(f"Module '{kind}' is not compatible with interface '{wanted}' of submodule '{name}'")
+        elif kind is not wanted:
+            raise RuntimeError(
+                f"Expected a value of type '{wanted}' for field '{name}', but found '{kind}': submodules keep their type"
+            )
+
     def define(self, src: str) -> None:
-        """Compile methods from source text: `m.define("def f(self, x):\\n    return x + 1")`."""
-        frame = compiler.frame_lookup(sys._getframe(1))
-        for definition in definitions.definitions_of_text(src, self._c.type.short_name):
+        """Compile methods from source text: `m.define("def f(self, x):\\n    return x + 1")`. Within `__init__` they are
+        compiled when it has ended, and with the whole module."""
+        self._define(src, compiler.frame_lookup(sys._getframe(1)))
+
+    def _define(self, src: str, frame: Callable[[str], object]) -> None:
+        if self._c is None:
+            self.__dict__.setdefault("_pending_definitions", []).append((src, frame))
+            return
+        trees = definitions.definitions_of_text(src, self._c.type.short_name)
+        for definition, defaults in zip(trees, definitions.defaults_of_text(src), strict=True):
             name = definition.ident.name
             resolver = module_values.ModuleResolver(frame, compiler.compiler, self._concrete, module_types.property_of)
-            made = compiler.compiler.define(definition, f"{self._c.type.name}.{name}", resolver, {}, self._c.type)
+            made = compiler.compiler.define(definition, f"{self._c.type.name}.{name}", resolver, defaults, self._c.type)
             self._c.type.methods[name] = made
             made.ensure_defined()
 
@@ -228,10 +278,26 @@ def script_module(module: Module) -> ScriptModule:
     """Script a module and its submodules, recursively. Parameters and buffers are shared with the original."""
     if isinstance(module, ScriptModule):
         return module
-    prepare = getattr(module, "__prepare_scriptable__", None)
-    module = module if prepare is None else prepare()
+    module = _prepared(module, {})
     made = _wrap(module, module_types.concrete_module(module), {})
     _compile_exported(module, made)
+    return made
+
+
+def _prepared(module: Module | None, seen: dict[Module, Module]) -> Module | None:
+    """Return a module with it and its submodules replaced by what their `__prepare_scriptable__` returns, if any has one."""
+    if module is None or isinstance(module, ScriptModule):
+        return module
+    if module in seen:
+        return seen[module]
+    prepare = getattr(module, "__prepare_scriptable__", None)
+    made = seen[module] = module if prepare is None else prepare()
+    if not isinstance(made, Module):
+        return made
+    children = {name: _prepared(child, seen) for name, child in made._modules.items()}
+    if any(child is not made._modules[name] for name, child in children.items()):
+        made = seen[module] = copy.copy(made)
+        made.__dict__["_modules"] = type(made._modules)(children)
     return made
 
 

@@ -35,8 +35,8 @@ _counter = itertools.count()
 _names: set[str] = set()
 
 
-def concrete_module(module: Module) -> ConcreteModule:
-    """Return the concrete type of a module; modules that look the same to the compiler share one."""
+def concrete_module(module: Module, is_shared: bool = True) -> ConcreteModule:
+    """Return the concrete type of a module; modules that look the same to the compiler share one if it `is_shared`."""
     with _lock:
         scripted = module.__dict__.get("_concrete")
         if scripted is not None:
@@ -44,7 +44,7 @@ def concrete_module(module: Module) -> ConcreteModule:
         getattr(module, "forward", None)  # a GraphModule generates it on first access
         attributes, constants, functions, failed = _inspect(module)
         submodules = {name: concrete_module(child) for name, child in module._modules.items() if child is not None}
-        key = _key(module, attributes, constants, functions, submodules)
+        key = _key(module, attributes, constants, functions, submodules) if is_shared else None
         found = _shared.get(key) if key is not None else None
         if found is None:
             found = _make(module, attributes, constants, functions, failed, submodules)

@@ -120,9 +120,11 @@ class FunctionSchema:
             parts.append(str(argument))
         if self.is_vararg:
             parts.append("...")
-        full = f"{self.name}.{self.overload}" if self.overload else self.name
+        name = self.name.rpartition(".")[2] if self.name.startswith("__torch__.") else self.name
+        full = f"{name}.{self.overload}" if self.overload else name
         results = [str(result) for result in self.returns]
-        returned = "..." if self.is_varret else results[0] if len(results) == 1 else f"({', '.join(results)})"
+        is_plain = len(results) == 1 and not results[0].startswith("(")  # the one tuple of (Tensor, Tensor) is a single result
+        returned = "..." if self.is_varret else results[0] if is_plain else f"({', '.join(results)})"
         return f"{full}({', '.join(parts)}) -> {returned}"
 
 

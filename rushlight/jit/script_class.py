@@ -1,10 +1,11 @@
-"""Python proxies for objects whose class exists only in scripted code, as in a loaded archive."""
+"""Python proxies for objects of scripted code: those that `script` makes, and those whose class exists only in an archive."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.jit.runtime.objects import ScriptObject
+from rushlight.jit.runtime.objects import ScriptObject, run_with_executor
+from rushlight.jit.runtime.type_checks import to_script
 
 _MAGIC = (
     "__iter__", "__len__", "__neg__", "__mul__", "__contains__", "__add__", "__sub__", "__pow__", "__truediv__", "__mod__",
@@ -32,9 +33,13 @@ class RecursiveScriptClass:
         return getattr(object.__getattribute__(self, "_c"), name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        if name not in self._c.type.attributes:
-            raise AttributeError(f"an object of '{self._c.type.name}' has no attribute '{name}'")
-        self._c.slots[name] = value
+        kind = self._c.type
+        if name in kind.properties and kind.properties[name][1] is not None:
+            run_with_executor(kind.properties[name][1], [self._c, value])
+        elif name not in kind.attributes:
+            raise AttributeError(f"an object of '{kind.name}' has no attribute '{name}'")
+        else:
+            self._c.slots[name] = to_script(value, kind.attributes[name].type)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RecursiveScriptClass):

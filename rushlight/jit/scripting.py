@@ -14,10 +14,14 @@ from rushlight.jit.compiler import compiler, frame_lookup
 from rushlight.jit.emit.callables import FunctionValue
 from rushlight.jit.emit.python_values import PythonResolver
 from rushlight.jit.emit.sugared import SugaredValue
-from rushlight.jit.frontend.definitions import definitions_of_text
+from rushlight.jit.frontend.definitions import defaults_of_text, definitions_of_text
 from rushlight.jit.function import Function
 from rushlight.jit.library import REPLACEMENTS
 from rushlight.jit.module import ScriptModule, script_module
+from rushlight.jit.runtime.objects import SharedContainer
+from rushlight.jit.runtime.type_checks import to_script
+from rushlight.jit.script_class import RecursiveScriptClass
+from rushlight.jit.script_containers import script_container
 from rushlight.jit.script_function import ScriptFunction, script_function
 from rushlight.jit.settings import is_enabled
 from rushlight.jit.source import SourceRange
@@ -28,16 +32,23 @@ def script(
     obj: object, optimize: None = None, _frames_up: int = 0, _rcb: Callable[[str], object] | None = None,
     example_inputs: object = None,
 ) -> object:  # fmt: skip
-    """Compile a function, a class or a module, with everything that it calls.
+    """Compile a function, a class or a module, with everything that it calls; or share an object, a list or a dict.
 
     A function becomes a ScriptFunction; a module a ScriptModule that shares its parameters; a class is compiled and returned as
-    it is. `_rcb` looks up names that are missing in the function's own scope. ErrorReport marks the code that can't be
+    it is. An instance of a class becomes a RecursiveScriptClass, a list a ScriptList and a dict a ScriptDict: copies, that
+    scripted functions change in place. An object with a method `__prepare_scriptable__` stands for what that returns.
+
+    `_rcb` looks up names that are missing in the function's own scope. ErrorReport marks the code that can't be
     compiled, RuntimeError names an object that can't be scripted at all. With RUSHLIGHT_JIT=0 everything is returned unchanged.
     """
-    if not is_enabled() or isinstance(obj, ScriptModule | ScriptFunction):
+    if not is_enabled() or isinstance(obj, ScriptModule | ScriptFunction | RecursiveScriptClass):
         return obj
     if isinstance(obj, Module):
         return script_module(obj)
+    if not inspect.isclass(obj) and hasattr(obj, "__prepare_scriptable__"):
+        obj = obj.__prepare_scriptable__()
+    if isinstance(obj, list | dict):
+        return script_container(obj)
     if inspect.isclass(obj):
         if issubclass(obj, Module):
             raise RuntimeError(
@@ -48,9 +59,12 @@ def script(
     obj = REPLACEMENTS.get(obj, obj) if inspect.isfunction(obj) else obj
     if inspect.isfunction(obj) or inspect.ismethod(obj):
         return script_function(obj, _rcb or frame_lookup(sys._getframe(_frames_up + 1)))
-    raise RuntimeError(
-        f"a {type(obj).__name__} cannot be scripted: script takes a function, a class or a module, got {obj!r}"
-    )
+    if inspect.isroutine(obj) or type(obj).__module__ == "builtins" or isinstance(obj, SharedContainer):
+        raise RuntimeError(
+            f"a {type(obj).__name__} cannot be scripted: script takes a function, a class or a module, got {obj!r}"
+        )
+    script_class(type(obj), _rcb or frame_lookup(sys._getframe(_frames_up + 1)))
+    return RecursiveScriptClass(to_script(obj, compiler.known_type(type(obj))))
 
 
 class _UnitResolver(PythonResolver):
@@ -80,9 +94,9 @@ class CompilationUnit:
         """Define the functions of a text; they can use one another, and the names of the calling frame."""
         resolver = _UnitResolver(self, rcb or frame_lookup(sys._getframe(_frames_up + 1)))
         added = []
-        for definition in definitions_of_text(lang):
+        for definition, defaults in zip(definitions_of_text(lang), defaults_of_text(lang), strict=True):
             name = definition.ident.name
-            made = compiler.define(definition, name, resolver, {})
+            made = compiler.define(definition, name, resolver, defaults)
             self._defined[name] = made
             added.append(made)
         for made in added:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from rushlight.ops.library import Library
+from rushlight.ops.tags import Tag
 
 _libraries: list[Library] = []  # never cleared: a library's operators exist until the process ends
 _KEYS = {"cpu": "CPU", "default": "CompositeExplicitAutograd", "meta": "Meta"}
@@ -18,13 +19,13 @@ def split_name(name: str) -> tuple[str, str]:
     return namespace, short
 
 
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Sequence = ()) -> None:
-    """Add the operator "namespace::name" of `schema`, "(Tensor x) -> Tensor", which has no kernels yet."""
+def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Tag | Sequence[Tag] = ()) -> None:
+    """Add the operator "namespace::name" of `schema`, "(Tensor x) -> Tensor", with `tags`. It has no kernels yet."""
     namespace, short = split_name(qualname)
     if lib is None:
         lib = Library(namespace, "FRAGMENT")
         _libraries.append(lib)
-    lib.define(short + schema)
+    lib.define(short + schema, tags=tags)
 
 
 def impl(

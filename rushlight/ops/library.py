@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from rushlight.core.dispatch_key import DispatchKey
@@ -19,6 +19,7 @@ from rushlight.ops.dispatcher import (
 from rushlight.ops.libraries import has_own_rules
 from rushlight.ops.packet import namespaces
 from rushlight.ops.schema import parse_schema
+from rushlight.ops.tags import Tag, tag_set
 
 fallthrough_kernel = FALLTHROUGH
 _changed: list[str] = []  # the built-in operators whose kernels were overridden from outside, with the keys
@@ -55,9 +56,16 @@ class Library:
         self._defined: list[OpOverload] = []
         self._undo: list[Callable[[], None]] = []
 
-    def define(self, schema: str) -> str:
-        """Add the operator of `schema`; returns its name. RuntimeError when it exists, ValueError when malformed."""
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Tag | Sequence[Tag] = ()) -> str:
+        """Add the operator of `schema`, with `tags`; returns its name. RuntimeError when it exists, ValueError when malformed.
+
+        What an operator aliases is what its schema says: `alias_analysis` is "" or "FROM_SCHEMA", else RuntimeError.
+        """
+        if alias_analysis not in ("", "FROM_SCHEMA"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}: schemas say what operators alias")
+        known = tag_set(tags)
         op = namespaces.add(define(self.ns, str(parse_schema(schema))))
+        op.tags = known
         self._defined.append(op)
         return op._opname
 

@@ -138,6 +138,7 @@ def test_random_numbers_need_leave():
         lambda a: torch.rand(8), lambda a: torch.randperm(8), lambda a: torch.randn_like(torch.ones(8)),
         lambda a: F.dropout(torch.ones(8)), lambda a: torch.randint(0, 100, (8,)), lambda a: a.new_empty(8).uniform_(),
         lambda a: torch.bernoulli(torch.full((8,), 0.5)), lambda a: torch.normal(torch.zeros(8), 1.0),
+        lambda a: torch.normal(torch.zeros(8), torch.ones(1)), lambda a: torch.binomial(torch.full((8,), 9.0), torch.full((8,), 0.5)),
     ],
 )  # fmt: skip
 def test_same_and_different_numbers(draw):
@@ -150,6 +151,17 @@ def test_same_and_different_numbers(draw):
 def test_writing_random_numbers_of_each_example_to_what_is_shared():
     with pytest.raises(RuntimeError, match="Cannot ask for different inplace randomness on an unbatched tensor"):
         vmap(lambda a: torch.zeros(3).uniform_() + a[0], randomness="different")(X)
+
+
+def test_distributions_of_each_example_have_numbers_of_their_own():
+    mean, deviation = torch.zeros(5, 2, 3), torch.ones(3)
+    torch.manual_seed(0)
+    expected = torch.normal(mean, deviation)
+    torch.manual_seed(0)
+    assert torch.equal(vmap(torch.normal, in_dims=(0, None), randomness="different")(mean, deviation), expected)
+    for draw in (lambda a: torch.normal(0.0, a), lambda a: torch.normal(a, 1.0), lambda a: torch.normal(deviation, a)):
+        with pytest.raises(RuntimeError, match="does not currently support same randomness with a batched tensor"):
+            vmap(draw, randomness="same")(mean)
 
 
 # Gradients

@@ -141,3 +141,13 @@ def test_flags_say_how_many_results_there_are():
         assert torch.equal(want, have)
     with pytest.raises(RuntimeError, match="return_counts must be a constant"):
         torch.jit.script(counted_perhaps)(ROWS, True)
+
+
+def test_normalize_with_a_target():
+    @torch.jit.script
+    def normalized(x: torch.Tensor, target: torch.Tensor):
+        return F.normalize(x, out=target), F.normalize(x, 1.0, 0)
+
+    x, target = torch.arange(6.0).reshape(2, 3) + 1, torch.empty(2, 3)
+    found = normalized(x, target)
+    assert torch.equal(target, F.normalize(x)) and torch.equal(found[1], F.normalize(x, 1.0, 0))

@@ -114,3 +114,15 @@ def test_fallthrough_kernel(library):
 def test_mistakes_are_named(library, use, error, message):
     with pytest.raises(error, match=message):
         use(library)
+
+
+def test_tags():
+    library = Library("tagged", "DEF")
+    library.define("one(Tensor x) -> Tensor", tags=rl.Tag.pointwise)
+    library.define("two(Tensor x) -> Tensor", tags=(rl.Tag.core, rl.Tag.nondeterministic_seeded))
+    assert rl.ops.tagged.one.default.tags == {rl.Tag.pointwise}
+    assert rl.Tag.nondeterministic_seeded in rl.ops.tagged.two.default.tags
+    with pytest.raises(TypeError, match="must be of torch.Tag"):
+        library.define("three(Tensor x) -> Tensor", tags=["core"])
+    with pytest.raises(RuntimeError, match="Invalid alias_analysis"):
+        library.define("four(Tensor x) -> Tensor", "CONSERVATIVE")

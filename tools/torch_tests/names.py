@@ -283,14 +283,23 @@ def keep_settings(module: ModuleType, source: Path) -> None:
     """Have a module of settings keep those too that only PyTorch's has: its tests set them, mostly to their defaults."""
     from rushlight.compiler.configuration import without_effect
 
-    for statement in ast.parse(source.read_text()).body:
+    for prefix, statement in _statements(ast.parse(source.read_text()).body):
         target = getattr(statement, "target", None) or (getattr(statement, "targets", None) or [None])[0]
         if isinstance(statement, ast.Assign | ast.AnnAssign) and isinstance(target, ast.Name):
             try:
                 default = ast.literal_eval(statement.value)
             except (ValueError, TypeError):
                 default = None
-            module._settings.setdefault(target.id, without_effect(default))
+            module._settings.setdefault(prefix + target.id, without_effect(default))
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Statements of a module of settings and of its classes, with the prefix of the names that they set: `cpp.`."""
+    for statement in body:
+        if isinstance(statement, ast.ClassDef):
+            yield from ((f"{statement.name}.", each) for each in statement.body)
+        else:
+            yield "", statement
 
 
 def make_tolerant(prefix: str) -> None:

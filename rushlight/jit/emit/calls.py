@@ -214,6 +214,8 @@ class CallEmitter:
     # Call functions that have a compiler rule
 
     def _emit_print(self, tree: Apply, hint: Type | None) -> SugaredValue:
+        if tree.attributes:
+            raise ErrorReport(tree.range, "print doesn't accept any keyword arguments")
         values = [each.value for each in self.emit_arguments(tree.inputs)]
         self.graph.insert("prim::Print", values, 0).source_range = tree.range
         return SimpleValue(self.constant(None, tree.range))

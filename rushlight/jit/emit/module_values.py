@@ -133,7 +133,9 @@ class ModuleValue(SugaredValue):
         return any(name in each for each in known) or hasattr(concrete.python_class, name)
 
     def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
-        if name in self.concrete.constants or name in self.concrete.submodules:
+        attribute = self.concrete.type.attributes.get(name)
+        is_interface = attribute is not None and isinstance(attribute.type, InterfaceType)
+        if name in self.concrete.constants or name in self.concrete.submodules and not is_interface:
             raise ErrorReport(where, f"Tried to set the constant '{name}' of a module; only attributes can be assigned")
         if isinstance(getattr(self.concrete.python_class, name, None), property):
             self.resolver.property_of(self.concrete, name)

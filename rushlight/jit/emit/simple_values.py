@@ -15,6 +15,7 @@ from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import (
     ANY,
     BOOL,
+    COMPLEX,
     DEVICE,
     FLOAT,
     INT,
@@ -136,6 +137,8 @@ class SimpleValues:
             return SpecialMethod("wait", value)
         if name in _METHOD_NAMES:
             return SpecialMethod(name, value)
+        if value.type in (INT, FLOAT, COMPLEX):  # numbers have no methods, though operators take them first
+            return None
         own = isinstance(value.type, TensorType) or name in (
             "sort",
             "copy",

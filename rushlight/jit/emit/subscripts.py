@@ -8,7 +8,7 @@ from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue, Tu
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Dots, NoneLiteral, SliceExpr, Subscript, Tree, TupleLiteral
+from rushlight.jit.tree_views import Apply, Dots, NoneLiteral, SliceExpr, Subscript, Tree, TupleLiteral, Var
 from rushlight.jit.types.kinds import (
     BOOL,
     INT,
@@ -36,7 +36,7 @@ class SubscriptEmitter:
             value = sugared.as_value(tree.range, self)
         if value is None:
             return self._subscript_sugared(tree, sugared, hint)
-        subscripts = self._spread_tuples(tree.subscripts)
+        subscripts = self._subscripts(tree)
         if isinstance(value.type, TensorType):
             return SimpleValue(self.index_tensor(tree.range, value, subscripts))
         if len(subscripts) != 1:
@@ -46,13 +46,24 @@ class SubscriptEmitter:
             return self._slice_of(tree, value, only)
         return self.simple.item(tree.range, value, self.emit_expression(only), hint)
 
-    def _spread_tuples(self, subscripts: list[Tree]) -> list[Tree]:
+    def _subscripts(self, tree: Subscript) -> list[Tree]:
+        """Return the subscripts: those of a tuple one by one, and calls of `slice` as slices."""
+        subscripts = tree.subscripts
         if len(subscripts) == 1 and isinstance(subscripts[0], TupleLiteral):
-            return subscripts[0].items
-        return subscripts
+            subscripts = subscripts[0].items
+        return [self._as_slice(each) for each in subscripts]
+
+    def _as_slice(self, tree: Tree) -> Tree:
+        if not isinstance(tree, Apply) or not isinstance(tree.callee, Var) or tree.callee.name != "slice" or tree.attributes:
+            return tree
+        if self.environment.find("slice") is not None or self.is_shadowed("slice") or not 1 <= len(tree.inputs) <= 3:
+            return tree
+        parts = [None if isinstance(each, NoneLiteral) else each for each in tree.inputs]
+        start, stop, step = (None, *parts, None) if len(parts) == 1 else (*parts, None)[:3]
+        return SliceExpr(tree.range, start, stop, step)
 
     def _subscript_sugared(self, tree: Subscript, sugared: SugaredValue, hint: Type | None) -> SugaredValue:
-        only = tree.subscripts[0]
+        only = self._as_slice(tree.subscripts[0])
         if len(tree.subscripts) != 1:
             raise ErrorReport(tree.range, f"{sugared.kind()} takes one subscript, got {len(tree.subscripts)}")
         if isinstance(only, SliceExpr):
@@ -172,7 +183,7 @@ class SubscriptEmitter:
     def assign_subscript(self, target: Subscript, right: Value, where: SourceRange) -> None:
         """Emit `value[subscripts] = right`."""
         value = self.emit_expression(target.value)
-        subscripts = self._spread_tuples(target.subscripts)
+        subscripts = self._subscripts(target)
         if isinstance(value.type, TensorType):
             self._assign_tensor(where, value, subscripts, right)
         elif isinstance(value.type, ClassType):
@@ -210,7 +221,7 @@ class SubscriptEmitter:
     def augment_subscript(self, target: Subscript, operator: str, tree: Tree, where: SourceRange) -> None:
         """Emit `value[subscripts] += right`: the container and its subscript are evaluated once, before the right side."""
         value = self.emit_expression(target.value)
-        subscripts = self._spread_tuples(target.subscripts)
+        subscripts = self._subscripts(target)
         if isinstance(value.type, TensorType):
             sliced, indices = self._select_and_slice(where, value, subscripts)
             right = self.emit_expression(tree)

@@ -77,6 +77,24 @@ def definitions_of_text(text: str, self_name: str | None = None) -> list[Def]:
     return [build_def(context, each, each.name, self_name) for each in body]
 
 
+def defaults_of_text(text: str) -> list[dict[str, object]]:
+    """Return, for each function of a source text, the defaults of its parameters by name. NotSupportedError for a default that
+    is not a literal."""
+    body, context = parse(Source(text))
+    return [_literal_defaults(context, each.args) for each in body if isinstance(each, ast.FunctionDef)]
+
+
+def _literal_defaults(context: SourceContext, arguments: ast.arguments) -> dict[str, object]:
+    positional = [*arguments.posonlyargs, *arguments.args]
+    found = {}
+    for argument, default in zip(reversed(positional), reversed(arguments.defaults), strict=False):
+        try:
+            found[argument.arg] = ast.literal_eval(default)
+        except ValueError:
+            raise NotSupportedError(context.range(default), "defaults in source text must be literals") from None
+    return found
+
+
 def build_params(context: SourceContext, arguments: ast.arguments, self_name: str | None) -> list[Param]:
     """Return the parameters of a function."""
     variadic = arguments.vararg or arguments.kwarg

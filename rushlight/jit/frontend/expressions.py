@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from rushlight.jit.errors import NotSupportedError, UnsupportedNodeError
+from rushlight.jit.errors import ErrorReport, NotSupportedError, UnsupportedNodeError
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import (
@@ -100,6 +100,8 @@ def _build_constant(context: SourceContext, node: ast.Constant) -> Tree:
         return TrueLiteral(where) if value else FalseLiteral(where)
     if isinstance(value, str):
         return StringLiteral(where, value)
+    if isinstance(value, int) and value >= 2**63:
+        raise ErrorReport(where, f"Integral constant out of range: {value} does not fit an int of 64 bits")
     if isinstance(value, int | float | complex):
         return Const(where, repr(value))
     raise NotSupportedError(where, f"{type(value).__name__} literals aren't supported")

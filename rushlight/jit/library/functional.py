@@ -23,6 +23,11 @@ def product(numbers: List[int]) -> int:
     return total
 
 
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Optional[Tensor] = None) -> Tensor:
+    norm = input.norm(p, [dim], True).clamp_min(eps).expand_as(input)
+    return input / norm if out is None else aten.div(input, norm, out=out)
+
+
 def reduction_code(reduction: str) -> int:
     """Return ATen's number for the name of a reduction."""
     if reduction == "none":
@@ -257,7 +262,7 @@ REPLACEMENTS: dict[Callable, Callable] = {
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,
     F.scaled_dot_product_attention: scaled_dot_product_attention, F.layer_norm: layer_norm, F.ctc_loss: ctc_loss,
-    F.embedding_bag: embedding_bag, common.reduction_code: reduction_code,
+    F.embedding_bag: embedding_bag, F.normalize: normalize, common.reduction_code: reduction_code,
     common.reduction_name: reduction_name, F.embedding: embedding,
     **attention.REPLACEMENTS, **convolution.REPLACEMENTS, **pooling.REPLACEMENTS, **vision.REPLACEMENTS,
     **packing.REPLACEMENTS,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TypeVar
 
 from rushlight.jit.function import Function
-from rushlight.jit.types.kinds import ClassType
+from rushlight.jit.types.kinds import ClassType, Type
 
 Kept = TypeVar("Kept")
 Runner = Callable[[Function, list], object]
@@ -52,6 +52,8 @@ class ScriptObject:
         kind = object.__getattribute__(self, "type")
         if name in kind.attributes:
             return object.__getattribute__(self, "slots")[name]
+        if name in kind.properties:
+            return _runner[0](kind.properties[name][0], [self])
         if not name.startswith("__") and kind.find_method(name) is not None:
             return partial(self.call, name)
         raise AttributeError(f"an object of '{kind.name}' has no attribute '{name}'")
@@ -82,3 +84,22 @@ class ExtensionObject(ScriptObject):
 
     def __str__(self) -> str:
         return f"object({id(self):#x})"
+
+
+class SharedContainer:
+    """A list or dict that Python shares with scripted code: `held` are the values, `type` is the container's type."""
+
+    __slots__ = ("held", "type")
+
+    def __init__(self, held: list | dict, kind: Type):
+        self.held = held
+        self.type = kind
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __iter__(self) -> Iterator:
+        return iter(self.held)
+
+    def __repr__(self) -> str:
+        return repr(self.held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
@@ -10,7 +11,7 @@ from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.constants import simplified
 from rushlight.jit.runtime.futures import Future
-from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject
+from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject, SharedContainer
 from rushlight.jit.types.extensions import ExtensionType, extension_type_of
 from rushlight.jit.types.kinds import (
     ANY,
@@ -102,7 +103,10 @@ class CannotConvert(TypeError):
 
 
 def to_script(value: object, kind: Type) -> object:
-    """Convert a Python value to a type of scripted code; lists and dicts are copied. CannotConvert names the mismatch."""
+    """Convert a Python value to a type of scripted code; lists and dicts are copied, shared ones are not.
+
+    CannotConvert names the mismatch.
+    """
     if _EXACT.get(id(kind)) is type(value):
         return value
     if isinstance(kind, TensorType) or kind is ANY:
@@ -111,8 +115,10 @@ def to_script(value: object, kind: Type) -> object:
         return None if value is None else to_script(value, kind.element)
     if isinstance(kind, UnionType | NumberType):
         return _first_that_fits(value, kind)
+    if isinstance(value, SharedContainer) and value.type == kind:
+        return value.held
     if isinstance(kind, ListType):
-        if not isinstance(value, list | tuple):
+        if not isinstance(value, Sequence) or isinstance(value, str | bytes):
             raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
         exact = _EXACT.get(id(kind.element))
         if exact is not None and set(map(type, value)) == {exact}:
@@ -137,6 +143,8 @@ def _unwrap(value: object) -> object:
     inner = getattr(value, "_c", None)
     if isinstance(inner, ScriptObject):
         return inner
+    if isinstance(value, SharedContainer):
+        return value.held
     return simplified(value) if isinstance(value, dtype | layout | memory_format) else value
 
 

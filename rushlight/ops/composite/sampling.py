@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import get_default_dtype
+from rushlight.core.dtype import dtype, get_default_dtype
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.creation import as_new
@@ -14,8 +14,8 @@ from rushlight.ops.registry import composite
 aten = namespaces.namespace("aten")
 
 
-def _blank(self: Tensor) -> Tensor:
-    return aten.empty_like.default(self.detach())
+def _blank(self: Tensor, dtype: dtype | None = None) -> Tensor:
+    return aten.empty_like.default(self.detach(), dtype=dtype)
 
 
 @composite("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
@@ -64,9 +64,9 @@ def normal_with(mean, std, *, generator=None):
 @composite("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
 def normal(mean, std, *, generator=None):
     std = _checked_deviation(std)
-    sizes = broadcast_shapes(mean.shape, std.shape)
-    drawn = aten.empty.memory_format(sizes, dtype=result_type(mean, std), device=mean.device)
-    drawn = aten.normal_.default(drawn, 0.0, 1.0, generator=generator)
+    # Allocate like the mean rather than by sizes: inside a vmap the result is batched if the operands are.
+    blank = _blank(mean.expand(broadcast_shapes(mean.shape, std.shape)), dtype=result_type(mean, std))
+    drawn = aten.normal_.default(blank, 0.0, 1.0, generator=generator)
     return as_new(aten.add_.Tensor(aten.mul_.Tensor(drawn, std.detach()), mean.detach()))
 
 

@@ -34,6 +34,8 @@ _LIKE_OPERAND = (
     "randint_like", "randint_like.low_dtype", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "dropout",
 )  # fmt: skip
 
+_OF_EXAMPLES = ("bernoulli", "normal")  # their operands are distributions, so examples with their own can't share numbers
+
 
 def _different_levels() -> tuple[Levels, tuple[int, ...]]:
     """Return the levels with "different" randomness, and their sizes; RuntimeError if a level has "error"."""
@@ -64,8 +66,9 @@ def _make_like_operand_kernel(op: OpOverload, below: int) -> Callable:
         if op._opname.endswith("dropout") and not (args[2] if len(args) > 2 else kwargs["train"]):
             return op.redispatch(below, *args, **kwargs)
         levels, sizes = _different_levels()
-        first = next(position for position, value in enumerate(args) if isinstance(value, Tensor))
-        args = (*args[:first], _expand_over(args[first], levels, sizes), *args[first + 1 :])
+        if op._opname in _OF_EXAMPLES:
+            _check_same(levels, args)
+        args = tuple(_expand_over(value, levels, sizes) if isinstance(value, Tensor) else value for value in args)
         implicit = op.kernels[DispatchKey.CompositeImplicitAutograd]
         return implicit.bind(op, below)(*args, **kwargs)
 
@@ -152,6 +155,7 @@ def _make_sampling_kernel(op: OpOverload, below: int) -> Callable:
         stack = op.normalize(args, kwargs)
         stack[0] = _expand_over(stack[0], levels, sizes)
         found = all_levels(stack)
+        stack[1:] = [_expand_over(value, levels, sizes) if isinstance(value, Tensor) else value for value in stack[1:]]
         _check_same(levels, stack)
         with ExcludeKeys(VMAP_MODE):
             if not found:
