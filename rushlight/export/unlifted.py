@@ -5,14 +5,16 @@ In: a program. Out: a module that holds parameters, buffers and constants, check
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rushlight.core.algebra import Var
+from rushlight.core.algebra import Expr, Var
+from rushlight.core.dtype import dtype
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.export.graph_signature import InputKind, OutputKind
+from rushlight.export.ranges import ValueRanges
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -116,66 +118,97 @@ def flatten_inputs(spec: TreeSpec, args: tuple, kwargs: dict) -> list:
     return leaves
 
 
+class OpenSize(NamedTuple):
+    """The requirement of an open size: an expression, the name of the symbol that it is (or ""), and limits if they are known.
+
+    It holds no SymInt: a capture that follows the checks would ask it for its value, which fixes the symbol.
+    """
+
+    expression: Expr
+    symbol: str
+    bounds: ValueRanges | None
+
+
+class TensorRequirement(NamedTuple):
+    """The requirements of an input that is a tensor."""
+
+    dtype: dtype
+    sizes: tuple[int | OpenSize, ...]
+
+
+def _requirement_of(value: Any, ranges: Mapping[Expr, ValueRanges]) -> Any:
+    """Return the requirement of an input whose example is a tensor; other examples as they are."""
+    if not isinstance(value, Tensor):
+        return value
+    return TensorRequirement(value.dtype, tuple(_size_requirement(size, ranges) for size in value.shape))
+
+
+def _size_requirement(size: int | SymInt, ranges: Mapping[Expr, ValueRanges]) -> int | OpenSize:
+    if type(size) is not SymInt:
+        return size
+    return OpenSize(size.expr, size.expr.name if type(size.expr) is Var else "", ranges.get(size.expr))
+
+
 class InputChecks:
     """The checks of the leaves of a call's arguments."""
 
     def __init__(self, program: ExportedProgram) -> None:
         names = [spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
         nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-        self.inputs = [(name, nodes[name].meta["val"]) for name in names]
-        self.ranges = program.range_constraints
+        ranges = program.range_constraints
+        self.inputs = [(name, _requirement_of(nodes[name].meta["val"], ranges)) for name in names]
         self.relations = program._relations
 
     def check(self, leaves: list) -> None:
         """Raise AssertionError that names the input which violates a requirement."""
-        symbols: dict[Var, tuple[int, str]] = {}
+        symbols: dict[str, tuple[int, str]] = {}  # by name, a value and the size that has it
         later: list[Callable[[], None]] = []
         for (name, wanted), given in zip(self.inputs, leaves, strict=True):
-            if isinstance(wanted, Tensor):
+            if isinstance(wanted, TensorRequirement):
                 self._check_tensor(name, wanted, given, symbols, later)
             elif type(given) is not type(wanted) or given != wanted:
                 raise AssertionError(f"Guard failed: {name} == {wanted!r}, got {given!r}")
         for check in later:
             check()
-        values = {symbol: value for symbol, (value, _) in symbols.items()}
         for relation in self.relations:
-            if relation.expression.free_variables() <= values.keys() and not relation.holds(values):
-                free = _sorted_variables(relation.expression)
-                shown = ", ".join(f"{symbols[symbol][1]} = {symbol} = {values[symbol]}" for symbol in free)
+            free = _sorted_variables(relation.expression)
+            values = {symbol: symbols[symbol.name][0] for symbol in free if symbol.name in symbols}
+            if len(values) == len(free) and not relation.holds(values):
+                shown = ", ".join(f"{symbols[symbol.name][1]} = {symbol} = {values[symbol]}" for symbol in free)
                 raise AssertionError(f"Guard failed: {relation}, where {shown}")
 
-    def _check_tensor(self, name: str, wanted: Tensor, given: Any, symbols: dict, later: list) -> None:
+    def _check_tensor(self, name: str, wanted: TensorRequirement, given: Any, symbols: dict, later: list) -> None:
         if not isinstance(given, Tensor):
             raise AssertionError(f"Guard failed: isinstance({name}, torch.Tensor), got {type(given).__name__}")
         if given.dtype is not wanted.dtype:
             raise AssertionError(f"Guard failed: {name}.dtype == {wanted.dtype}, got {given.dtype}")
-        if given.dim() != wanted.dim():
-            raise AssertionError(f"Guard failed: {name}.dim() == {wanted.dim()}, got {given.dim()}")
-        for dim, (size, found) in enumerate(zip(wanted.shape, given.shape, strict=True)):
+        if given.dim() != len(wanted.sizes):
+            raise AssertionError(f"Guard failed: {name}.dim() == {len(wanted.sizes)}, got {given.dim()}")
+        for dim, (size, found) in enumerate(zip(wanted.sizes, given.shape, strict=True)):
             source = f"{name}.size()[{dim}]"
-            if type(size) is SymInt:
+            if not isinstance(size, int):
                 self._check_size(source, size, found, symbols, later)
             elif size != found:
                 raise AssertionError(f"Guard failed: {source} == {size}, got {found}")
 
-    def _check_size(self, source: str, size: SymInt, found: int, symbols: dict, later: list) -> None:
-        expression = size.expr
-        bounds = self.ranges.get(expression)
+    def _check_size(self, source: str, size: OpenSize, found: int, symbols: dict, later: list) -> None:
+        bounds = size.bounds
         if bounds is not None and not bounds.lower <= found <= bounds.upper:
             limit = f"{bounds.lower} <= {source}" if found < bounds.lower else f"{source} <= {bounds.upper}"
             raise AssertionError(f"Guard failed: {limit}, got {found}")
-        if type(expression) is Var and expression not in symbols:
-            symbols[expression] = found, source
+        if size.symbol and size.symbol not in symbols:
+            symbols[size.symbol] = found, source
         else:
-            later.append(lambda: _check_equal(source, expression, found, symbols))
+            later.append(lambda: _check_equal(source, size.expression, found, symbols))
 
 
 def _check_equal(source: str, expression: Any, found: int, symbols: dict) -> None:
     """Check that a size equals its expression; symbols that no input has alone are not checked."""
-    if expression.free_variables() <= symbols.keys():
-        value = expression.evaluate({symbol: symbols[symbol][0] for symbol in expression.free_variables()})
+    free = _sorted_variables(expression)
+    if all(symbol.name in symbols for symbol in free):
+        value = expression.evaluate({symbol: symbols[symbol.name][0] for symbol in free})
         if value != found:
-            wanted = ", ".join(symbols[symbol][1] for symbol in _sorted_variables(expression))
+            wanted = ", ".join(symbols[symbol.name][1] for symbol in free)
             raise AssertionError(f"Guard failed: {source} == {expression} of {wanted}, that is {value}, got {found}")
 
 

@@ -218,3 +218,19 @@ def test_captures_ask_whether_a_program_is_exported():
 def test_arguments_without_effect_warn():
     with pytest.warns(UserWarning, match="have no effect"):
         export(rushlight.nn.Linear(1, 1), (rushlight.ones(1, 1),), preserve_module_call_signature=("",))
+
+
+def test_compiling_the_module_leaves_the_sizes_of_the_program_open():
+    class Shifted(rushlight.nn.Module):
+        def forward(self, x):
+            return x.sin() + 1
+
+    program = export(Shifted(), (rushlight.randn(8, 3, 5),), dynamic_shapes={"x": {0: Dim("a"), 2: Dim("b")}})
+    module = program.module()
+    compiled = rushlight.compile(module, fullgraph=True)
+    for sizes in ((8, 3, 5), (4, 3, 7), (2, 3, 9)):
+        x = rushlight.randn(*sizes)
+        rushlight.testing.assert_close(compiled(x), x.sin() + 1)
+        rushlight.testing.assert_close(module(x), x.sin() + 1)
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[1\] == 3, got 4"):
+        module(rushlight.randn(2, 4, 9))
