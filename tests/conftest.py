@@ -6,6 +6,7 @@ fails no test by its slowness.
 
 import gc
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -56,3 +57,12 @@ def session_cache(tmp_path_factory):
     if store is not None:
         library_store.copy_entries(folder, store)
         library_store.trim(store)
+
+
+@pytest.fixture(autouse=True)
+def fresh_captures():
+    """Forget the captures of a test: a function that several tests compile keeps them, up to the limit of recompilations."""
+    yield
+    frames = sys.modules.get("rushlight.dynamo.frames")
+    if frames is not None:
+        frames.reset()

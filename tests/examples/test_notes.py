@@ -51,7 +51,7 @@ PRINTED = {
     "14_load_inline": [r"same as in Python: True"],
     "15_bytecode": [r"Instruction\(opname='LOAD_GLOBAL',.*argval='__compiled_fn_1'", r"LOAD_GLOBAL +\d+ \(.*__compiled_fn_1.*\)", r"RETURN_VALUE"],
     "16_fx_interpreter": [r"# File: \S*16_fx_interpreter.py:21 in fn, code: return torch.sigmoid\(x\).neg\(\)", r"sigmoid = torch.sigmoid\(x\);  x = None"],
-    "17_script_function": [r"^ScriptFunction \| The input times a factor.", r"__torch__\S*scaled\(Tensor x, float factor=2.\) -> Tensor", r"tensor\(\[3., 3.\]\)"],
+    "17_script_function": [r"^ScriptFunction \| The input times a factor.", r"\nscaled\(Tensor x, float factor=2.\) -> Tensor", r"tensor\(\[3., 3.\]\)"],
     "18_resolution_callback": [r"\A2\n\Z"],
     "19_script_method": [r"tensor\(\[12., 12.\]\)", r'prim::CallMethod\[name="f"\]\(%self, %x.1\)', r"\(variable\n            \(ident ScriptModule\)\)"],
     "20_build_def": [r"\(variable \(ident Holder\)\)", r"\(ident factor\)\n        \(option\n          \(variable \(ident float\)\)\)", r"\(aug_assign\n", r"tensor\(\[3., 3.\]\)"],

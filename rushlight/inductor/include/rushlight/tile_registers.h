@@ -42,7 +42,7 @@ inline unsigned request_tiles() {
   return status ? 0 : d & ~tiles_unknown;
 }
 
-inline unsigned tile_features = tiles_unknown;
+static unsigned tile_features __attribute__((unused)) = tiles_unknown;  // of each library: an inline variable would be the process's
 
 // Return whether products of this kind can use tile registers.
 template <class Kind> RL_INLINE bool has_tiles() {
