@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rushlight.core.thread_state import state
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON, Instruction
+from rushlight.dynamo.opcodes.asserts import later_message
 from rushlight.dynamo.opcodes.table import constant, opcode
 from rushlight.dynamo.values import builtin
 from rushlight.dynamo.values.assertions import assert_later
 from rushlight.dynamo.values.base import NULL, Raised
 from rushlight.dynamo.values.constant import NONE
 from rushlight.dynamo.values.generators import GeneratorValue
-from rushlight.dynamo.values.tensor import TensorValue
 
 if TYPE_CHECKING:
     from rushlight.dynamo.opcodes.table import Frame
@@ -27,24 +26,12 @@ def _jump(tx: Frame, instruction: Instruction) -> None:
 @opcode("POP_JUMP_IF_TRUE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE")
 def _jump_if_true(tx: Frame, instruction: Instruction) -> None:
     value = tx.pop()
-    message = _assertion_message(tx) if isinstance(value, TensorValue) and value.fake.numel() == 1 else None
-    if message is not None and value.known() is None and not (tx.has_handler() or state.exporting):
+    message = later_message(tx, value, tx.position)
+    if message is not None:
         assert_later(tx, value, message)
         tx.jump(instruction.target)
     elif value.truth(tx):
         tx.jump(instruction.target)
-
-
-def _assertion_message(tx: Frame) -> str | None:
-    """Return the message if the next instructions raise an AssertionError with a constant one, or with none; else None."""
-    names = [(instruction.opname, instruction.argval) for instruction in tx.instructions[tx.position : tx.position + 5]]
-    if not names or names[0][0] != "LOAD_ASSERTION_ERROR":
-        return None
-    if names[1][0] == "RAISE_VARARGS":
-        return ""
-    name, message = names[1]
-    is_raised = next((other for other, _ in names[2:] if other not in ("PRECALL", "CALL", "CACHE")), None) == "RAISE_VARARGS"
-    return message if name == "LOAD_CONST" and isinstance(message, str) and is_raised else None
 
 
 @opcode("POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE")

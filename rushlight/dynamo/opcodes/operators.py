@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rushlight.dynamo.instructions import PYTHON, Instruction
+from rushlight.dynamo.opcodes.asserts import is_checked_later
 from rushlight.dynamo.opcodes.table import opcode
 from rushlight.dynamo.values import operators
 from rushlight.dynamo.values.base import NULL, Value
@@ -115,7 +116,8 @@ def _unary_not(tx: Frame, instruction: Instruction) -> None:
 
 @opcode("TO_BOOL")
 def _to_bool(tx: Frame, instruction: Instruction) -> None:
-    tx.push(ConstantValue(tx.pop().truth(tx)))
+    value = tx.pop()
+    tx.push(value if is_checked_later(tx, value) else ConstantValue(value.truth(tx)))
 
 
 @opcode("COMPARE_OP")
@@ -123,7 +125,8 @@ def _compare_op(tx: Frame, instruction: Instruction) -> None:
     left, right = tx.popn(2)
     symbol = instruction.argval.removeprefix("bool(").removesuffix(")")
     found = operators.compare(tx, symbol, left, right)
-    tx.push(ConstantValue(found.truth(tx)) if PYTHON >= (3, 13) and instruction.arg & 16 else found)
+    is_bool = PYTHON >= (3, 13) and instruction.arg & 16 and not is_checked_later(tx, found)
+    tx.push(ConstantValue(found.truth(tx)) if is_bool else found)
 
 
 @opcode("IS_OP")
