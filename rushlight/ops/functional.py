@@ -14,7 +14,7 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops import functional_linalg
 from rushlight.ops.distinct import unique, unique_consecutive
 from rushlight.ops.functional_views import atleast_1d, atleast_2d, atleast_3d, meshgrid
-from rushlight.ops.out import write_out
+from rushlight.ops.out import finish
 from rushlight.ops.packet import namespaces
 from rushlight.ops.promotion import result_type as _result_type
 
@@ -82,7 +82,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
     found = aten.nonzero.default(source)
     if as_tuple:
         return found.unbind(1)
-    return found if out is None else write_out("nonzero", out, found, (input,))
+    return finish("nonzero", out, found, input)
 
 
 def is_tensor(obj: object) -> bool:

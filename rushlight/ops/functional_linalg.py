@@ -11,17 +11,13 @@ from typing import NoReturn
 from rushlight.core.dtype import dtype
 from rushlight.core.overrides import overridable
 from rushlight.core.tensor import Tensor
-from rushlight.ops.out import write_out
+from rushlight.ops.out import finish
 from rushlight.ops.packet import namespaces
 
 aten = namespaces.namespace("aten")
 _COMPUTE_MODES = {
     "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2,
 }  # fmt: skip
-
-
-def _finish(name: str, out: Tensor | None, result: Tensor, *inputs: Tensor) -> Tensor:
-    return result if out is None else write_out(name, out, result, inputs)
 
 
 @overridable
@@ -45,7 +41,7 @@ def norm(
     else:
         order = 2 if p in (None, "fro") else p
         result = aten.linalg_vector_norm.default(input, order, dim, keepdim, dtype=dtype)
-    return _finish("norm", out, result, input)
+    return finish("norm", out, result, input)
 
 
 @overridable
@@ -73,7 +69,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Sequence | Tensor = 2, out: Tens
         first, second = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         first, second = ([part] if isinstance(part, int) else list(part) for part in dims)
-    return _finish("tensordot", out, aten.tensordot.default(a, b, first, second), a, b)
+    return finish("tensordot", out, aten.tensordot.default(a, b, first, second), a, b)
 
 
 def _unpack_single_sequence(tensors: tuple) -> list[Tensor]:
@@ -96,7 +92,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Return the product of matrices, in the order that needs least multiplications."""
     factors = _unpack_single_sequence(matrices)
-    return _finish("chain_matmul", out, aten.chain_matmul.default(factors), *factors)
+    return finish("chain_matmul", out, aten.chain_matmul.default(factors), *factors)
 
 
 @overridable
@@ -105,7 +101,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: tuple[Tensor
     status."""
     found = aten.linalg_lu_factor_ex.default(A, pivot=pivot)
     found = tuple(found) if get_infos else tuple(found[:2])
-    return found if out is None else write_out("lu", out, found, (A,))
+    return finish("lu", out, found, A)
 
 
 def _orthonormal_range(A: Tensor, size: int, iterations: int) -> Tensor:

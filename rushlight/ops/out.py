@@ -66,6 +66,11 @@ def check_target(name: str, out: object) -> None:
         raise RuntimeError(f"multinomial expects Long tensor out, got: {out.dtype.scalar_name}")
 
 
+def finish(name: str, out: Tensor | Sequence[Tensor] | None, result: Tensor | tuple, *inputs: object) -> Tensor | tuple:
+    """Return the result of the operator `name`, or `out` with the result written to it if one is given."""
+    return result if out is None else write_out(name, out, result, inputs)
+
+
 def write_out(name: str, out: Tensor | Sequence[Tensor], results: Tensor | tuple, inputs: Sequence[object]) -> Tensor | tuple:
     """Copy the results of the operator `name` to `out`, which is resized if its shape differs; `inputs` are the call's
     arguments.

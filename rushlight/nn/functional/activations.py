@@ -7,7 +7,7 @@ import warnings
 from rushlight.core.dtype import dtype as element_type
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
-from rushlight.ops.out import write_out
+from rushlight.ops.out import finish
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -227,7 +227,7 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
         tensor([-0.1587,  1.9545])
     """
     result = aten.gelu(input, approximate=approximate)
-    return result if out is None else write_out("gelu", out, result, (input,))
+    return finish("gelu", out, result, input)
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -333,7 +333,7 @@ def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tens
         tensor([0.3133, 2.1269])
     """
     result = aten.softplus(input, beta, threshold)
-    return result if out is None else write_out("softplus", out, result, (input,))
+    return finish("softplus", out, result, input)
 
 
 def softsign(input: Tensor) -> Tensor:
@@ -387,7 +387,7 @@ def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         tensor([-1.3133, -0.1269])
     """
     result = aten.log_sigmoid(input)
-    return result if out is None else write_out("logsigmoid", out, result, (input,))
+    return finish("logsigmoid", out, result, input)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
@@ -416,7 +416,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
         tensor([-1.,  2.])
     """
     result = aten.hardshrink(input, lambd)
-    return result if out is None else write_out("hardshrink", out, result, (input,))
+    return finish("hardshrink", out, result, input)
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
@@ -432,7 +432,7 @@ def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) 
         tensor([-0.5000,  1.5000])
     """
     result = aten.softshrink(input, lambd)
-    return result if out is None else write_out("softshrink", out, result, (input,))
+    return finish("softshrink", out, result, input)
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:

@@ -6,7 +6,7 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
 from rushlight.ops.composite.network.common import values_of
-from rushlight.ops.out import write_out
+from rushlight.ops.out import finish
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
@@ -23,7 +23,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         tensor([[3.]])
     """
     result = aten.linear(input, weight, bias)
-    return result if out is None else write_out("linear", out, result, (input, weight, bias))
+    return finish("linear", out, result, input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

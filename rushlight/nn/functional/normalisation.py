@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import aten
-from rushlight.ops.out import write_out
+from rushlight.ops.out import finish
 
 
 def layer_norm(
@@ -186,4 +186,4 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
         tensor([0.6000, 0.8000])
     """
     result = input / input.norm(p, [dim] if isinstance(dim, int) else dim, True).clamp_min(eps).expand_as(input)
-    return result if out is None else write_out("normalize", out, result, (input,))
+    return finish("normalize", out, result, input)

@@ -9,7 +9,7 @@ from rushlight.core.determinism import DETERMINISM
 from rushlight.core.tensor import Tensor
 from rushlight.nn.functional.common import as_tuple, aten
 from rushlight.ops.composite.network.common import values_of
-from rushlight.ops.out import write_out
+from rushlight.ops.out import finish
 
 Sizes = int | Sequence[int]
 
@@ -243,7 +243,7 @@ def avg_pool2d(
     result = aten.avg_pool2d.default(
         input, kernel, steps, as_tuple(padding, 2), ceil_mode, count_include_pad, divisor_override
     )
-    return result if out is None else write_out("avg_pool2d", out, result, (input,))
+    return finish("avg_pool2d", out, result, input)
 
 
 def avg_pool3d(
@@ -274,7 +274,7 @@ def avg_pool3d(
         tensor([10.5000, 12.5000, 18.5000, 20.5000, 42.5000, 44.5000, 50.5000, 52.5000])
     """
     result = aten.avg_pool3d(input, kernel_size, _stride(stride), padding, ceil_mode, count_include_pad, divisor_override)
-    return result if out is None else write_out("avg_pool3d", out, result, (input,))
+    return finish("avg_pool3d", out, result, input)
 
 
 def lp_pool1d(
