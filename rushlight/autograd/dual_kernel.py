@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.autograd.backward import grad
 from rushlight.autograd.derivative_table import DERIVATIVES, NON_DIFFERENTIABLE
-from rushlight.autograd.duals import DUAL, Level, Running, attach, detach_keeping_tangents, replace, tangent_of
+from rushlight.autograd.duals import DUAL, Level, Running, attach, detach_keeping_tangents, is_inexact, replace, tangent_of
 from rushlight.autograd.grad_mode import enable_grad
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
@@ -96,7 +96,7 @@ def _compute_tangents(
     rule = _find_rule(op)
     if rule is None:
         result = call(*args, **kwargs)
-        if any(_is_inexact(output) for output in _as_sequence(result)):
+        if any(is_inexact(output) for output in _as_sequence(result)):
             raise NotImplementedError(
                 f"Trying to use forward AD with {op._opname} that does not support it because it has not been implemented yet."
             )
@@ -104,7 +104,7 @@ def _compute_tangents(
     result = call(*args, **kwargs)
     found = rule(op, stack, tangents, result)
     for output, tangent in zip(_as_sequence(result), found, strict=False):
-        if tangent is not None and _is_inexact(output):
+        if tangent is not None and is_inexact(output):
             attach(output, level, tangent)
     return result
 
@@ -122,10 +122,6 @@ def _view(op: OpOverload, level: Level, result: object, stack: list, tangents: l
 
 def _as_sequence(result: object) -> Sequence:
     return result if isinstance(result, tuple | list) else (result,)
-
-
-def _is_inexact(value: object) -> bool:
-    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _find_rule(op: OpOverload) -> Callable | None:
@@ -296,7 +292,7 @@ def _write(op: OpOverload, level: Level, call: Callable, args: tuple, kwargs: di
     """Run an operator that writes to its first argument, and update that argument's tangent."""
     self, rule = stack[0], _WRITES.get(op.name.removeprefix("aten::"))
     functional = INPLACE_OF.get(op)
-    if not _is_inexact(self):
+    if not is_inexact(self):
         return call(*args, **kwargs)
     if rule is not None:
         tangent = rule(stack, tangents)

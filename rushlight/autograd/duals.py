@@ -67,6 +67,11 @@ def outside(level: Level) -> tuple[Level, ...]:
     return state.dual_levels[: state.dual_levels.index(level)]
 
 
+def is_inexact(value: object) -> bool:
+    """Return whether a value is a tensor of floats or complex numbers: others have no derivatives."""
+    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
+
+
 def tangent_of(tensor: Tensor, level: Level) -> Tensor | None:
     """Return the tangent of a tensor at a level, or None. Call it with only the outer levels active."""
     impl = tensor._impl

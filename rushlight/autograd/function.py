@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from rushlight.autograd.anomaly import note_origin
 from rushlight.autograd.batched_function import apply_batched
-from rushlight.autograd.duals import Level, Running, replace, tangent_of
+from rushlight.autograd.duals import Level, Running, is_inexact, replace, tangent_of
 from rushlight.autograd.function_tangents import check_tangent
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.inplace import check_inplace, rebase_history
@@ -85,15 +85,11 @@ class FunctionCtx:
         """Remember the positions of marked outputs."""
         self._dirty_outputs = _positions(self._dirty, outputs)
         self._constant_outputs = _positions(self._non_differentiable, outputs)
-        self._constant_outputs |= {index for index, value in enumerate(outputs) if not _has_derivative(value)}
+        self._constant_outputs |= {index for index, value in enumerate(outputs) if not is_inexact(value)}
 
 
 def _positions(marked: tuple, outputs: tuple) -> set[int]:
     return {index for index, output in enumerate(outputs) if any(output is tensor for tensor in marked)}
-
-
-def _has_derivative(value: object) -> bool:
-    return isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _refuse_two_backwards(ctx: object, *grads: object) -> None:
@@ -149,7 +145,7 @@ class FunctionBackward(Node):
 
 
 def _zero_tangent(value: object) -> Tensor | None:
-    return namespaces.aten.zeros_like.default(value) if _has_derivative(value) else None
+    return namespaces.aten.zeros_like.default(value) if is_inexact(value) else None
 
 
 def _zeros(info: OutputInfo) -> Tensor | None:

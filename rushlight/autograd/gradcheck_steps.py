@@ -8,6 +8,7 @@ from typing import Any
 
 from rushlight.autograd import jacobians
 from rushlight.autograd.backward import grad
+from rushlight.autograd.duals import is_inexact
 from rushlight.autograd.function import Function
 from rushlight.core.layout import sparse_coo, strided
 from rushlight.core.tensor import Tensor
@@ -20,14 +21,14 @@ class GradcheckError(RuntimeError):
 
 def is_checked(value: object) -> bool:
     """Return whether an input's gradient is to be checked."""
-    return isinstance(value, Tensor) and value.requires_grad and (value.is_floating_point() or value.is_complex())
+    return is_inexact(value) and value.requires_grad
 
 
 def differentiable_outputs(function: Callable, inputs: Sequence) -> list[Tensor]:
     """Return the outputs of a call that are tensors of floats or complex numbers."""
     result = function(*inputs)
     found = list(result) if isinstance(result, tuple | list) else [result]
-    return [value for value in found if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex())]
+    return [value for value in found if is_inexact(value)]
 
 
 def check_outputs(outputs: list[Tensor]) -> None:
