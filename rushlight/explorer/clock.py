@@ -47,8 +47,8 @@ class GraphClock(Recorder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.runs: list[Run] = []  # the first ones
-        self.totals: dict[int, Total] = {}  # of all runs; keys: the numbers of the graphs that ran
+        self.runs: list[Run] = []  # the first MAX_RUNS runs
+        self.totals: dict[int, Total] = {}  # the sums over all runs, by the number of the graph
         self.left_out = 0
         self.parts: dict[int, list[tuple[LoweredGraph, Program]]] = {}  # keys: the numbers of the graphs that ran
         self._local = threading.local()

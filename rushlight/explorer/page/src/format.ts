@@ -33,6 +33,11 @@ export function percent(value: number): string {
   return `${share !== 0 && share < 9.95 ? share.toFixed(1) : share.toFixed(0)}%`;
 }
 
+/** A share of the machine's measured best, which data in caches or a busy machine can exceed. */
+export function shareOfBest(share: number): string {
+  return share > 1 ? ">100%" : percent(share);
+}
+
 /** "1 kernel", "2 kernels". */
 export function count(number: number, noun: string): string {
   const plural = /(s|sh|ch)$/.test(noun) ? `${noun}es` : noun.endsWith("py") ? `${noun.slice(0, -1)}ies` : `${noun}s`;

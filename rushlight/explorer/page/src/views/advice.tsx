@@ -89,7 +89,7 @@ export function WhereToLook({ found }: { found: Index }) {
               </button>{" "}
               <span class="faint">{entry.kernel.graph}</span> {format.percent(entry.kernel.seconds / found.kernelSeconds)} of
               kernel time, {format.seconds(entry.kernel.seconds)}
-              {entry.kernel.share > 0 && `, ${format.percent(entry.kernel.share)} of the machine's best`}
+              {entry.kernel.share > 0 && `, ${format.shareOfBest(entry.kernel.share)} of the machine's best`}
               <p class="operators">
                 {entry.kernel.operators.join(", ")} <Places places={entry.kernel.places} />
               </p>

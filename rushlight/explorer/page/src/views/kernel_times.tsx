@@ -7,10 +7,6 @@ import { openKernel } from "../parts/open_kernel";
 import { Bar, Places } from "../parts/small";
 import { type Column, Table } from "../parts/table";
 
-function shareText(share: number): string {
-  return share > 1 ? ">100%" : format.percent(share);
-}
-
 export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index }) {
   const columns = useMemo((): Column<KernelEntry>[] => {
     const largest = Math.max(...rows.map(({ kernel }) => kernel.seconds));
@@ -80,7 +76,7 @@ export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index
           "share of what a copy or a matrix product reaches on this machine; more than 100% where data comes from the caches, " +
           "or where other programs ran while that was measured",
         cell: ({ kernel }) => (
-          <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? shareText(kernel.share) : "–"}</span>
+          <span class={`number ${kernel.share < 0.25 ? "low" : ""}`}>{kernel.share ? format.shareOfBest(kernel.share) : "–"}</span>
         ),
         by: ({ kernel }) => kernel.share,
       },
