@@ -248,7 +248,7 @@ def test_saved_tensor_hooks_are_a_stack():
     inner = rl.autograd.graph.saved_tensors_hooks(lambda x: x, leave)
     with outer:
         inner.__enter__()
-        rl.ones(2, requires_grad=True).sin().sum().backward()  # what it leaves, it enters again at the end
+        rl.ones(2, requires_grad=True).sin().sum().backward()  # the backward restores the hooks of before when it ends
     outer.__exit__()
     outer.__exit__()
     result = rl.ones(2, requires_grad=True).exp()

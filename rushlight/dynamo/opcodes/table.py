@@ -31,7 +31,7 @@ class Frame(Following, Protocol):
     keyword_names: tuple[str, ...]
     handled: list[Value]
     instructions: tuple[Instruction, ...]
-    position: int  # of the instruction to follow next
+    position: int  # the index of the instruction to follow next
 
     def popn(self, count: int) -> list[Value]:
         """Pop the top `count` values, in the order in which they were pushed."""

@@ -74,7 +74,7 @@ class TensorValue(Value):
         self.own_attributes: frozenset[str] = frozenset()
         self.is_inference = self.is_from_outside = self.is_gradient = False
         self.constant_at_first: Tensor | None = None  # the value of a constant that the program made
-        self.new_data: TensorValue | None = None  # what the program assigned to `data` of an outside tensor
+        self.new_data: TensorValue | None = None  # the tensor that the program assigned to `data` of an outside tensor
         self.is_hidden = False  # True for a tensor with gradients and new data, which no node can stand for
         self.changes: list[str] = []  # calls that changed sizes and strides of an outside tensor
         self.attributes: dict[str, Value] = {}  # attributes that the program set during the capture

@@ -76,7 +76,7 @@ class Program:
     arena: ArenaPlan | SlotPlan | None = None
     groups: list[Group] = field(default_factory=list)
     calls: list[tuple[Group, str, Kernel]] = field(default_factory=list)
-    write_timed: Callable[[str], str] = str  # the text of a variant that measures itself, by the counters that are declared so
+    write_timed: Callable[[str], str] = str  # declaration of the counters -> the text of a variant that measures itself
 
     @property
     def times(self) -> int:

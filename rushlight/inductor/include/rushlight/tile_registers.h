@@ -42,7 +42,8 @@ inline unsigned request_tiles() {
   return status ? 0 : d & ~tiles_unknown;
 }
 
-static unsigned tile_features __attribute__((unused)) = tiles_unknown;  // of each library: an inline variable would be the process's
+// Static: an inline variable would be one for all libraries of the process, and keep them from being unloaded.
+static unsigned tile_features __attribute__((unused)) = tiles_unknown;
 
 // Return whether products of this kind can use tile registers.
 template <class Kind> RL_INLINE bool has_tiles() {
@@ -109,7 +110,7 @@ __attribute__((noinline)) void multiply_in_tiles(const char* first, const char* 
   long k = 0;
   for (; k + register_bytes <= depth; k += register_bytes, panel += 16 * pitch)
     add_tile<Kind, Two>(first + k, second + k, row, panel, pitch);
-  if (k < depth) {  // what is left of K, padded with zeros
+  if (k < depth) {  // the rest of K, padded with zeros
     alignas(64) char rows[2 * register_rows][register_bytes] = {}, b[16 * pitch] = {};
     for (int r = 0; r < register_rows; ++r) {
       __builtin_memcpy(rows[r], first + r * row + k, depth - k);
