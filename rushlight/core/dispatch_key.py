@@ -101,11 +101,12 @@ AUTOGRAD_BITS = bit(DispatchKey.Autograd) | bit(DispatchKey.ADInplaceOrView)
 LAZY_BITS = bit(DispatchKey.Conjugate) | bit(DispatchKey.Negative)
 """Keys of tensors that stand for the conjugate or the negative of their memory."""
 
-_FORMAT_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
-SPECIAL_BITS = _FORMAT_BITS | LAZY_BITS
+FORMAT_BITS = bit(DispatchKey.SparseCPU) | bit(DispatchKey.QuantizedCPU)
+"""Keys of tensors whose memory is not an array of their elements."""
+SPECIAL_BITS = FORMAT_BITS | LAZY_BITS
 """Keys of tensors whose memory alone does not determine their values."""
 
 BATCHED_BIT = bit(DispatchKey.Batched)
-BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | _FORMAT_BITS
+BACKEND_BITS = bit(DispatchKey.CPU) | bit(DispatchKey.Meta) | FORMAT_BITS
 CPU_KEYS = bit(DispatchKey.CPU) | AUTOGRAD_BITS
 META_KEYS = bit(DispatchKey.Meta) | AUTOGRAD_BITS

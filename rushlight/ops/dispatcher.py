@@ -14,7 +14,7 @@ from functools import cached_property
 
 import rushlight._C as _C
 from rushlight.core.device import device_for_operator, present_device
-from rushlight.core.dispatch_key import BACKEND_BITS, DispatchKey
+from rushlight.core.dispatch_key import BACKEND_BITS, FORMAT_BITS, DispatchKey
 from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.ops.schema import FunctionSchema, parse_schema, split_declaration
 
@@ -178,6 +178,8 @@ class OpOverload(_C.OperatorBase):
             kernel = self._kernel_for(key)
             if kernel is not None and kernel is not FALLTHROUGH:
                 return key, kernel, below
+            if kernel is None and 1 << key & FORMAT_BITS:
+                return None  # a kernel of dense tensors, which another argument asks for, cannot read this format
             remaining = below
         return None
 

@@ -5,9 +5,13 @@ All other functions are written with these and dense operators, in `functions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import itertools
+from collections.abc import Callable, Sequence
 
 from rushlight.autograd.derivative_table import derivative
+from rushlight.core.dtype import promote_types
+from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.ops.dispatcher import define
 from rushlight.ops.packet import namespaces
@@ -18,7 +22,7 @@ from rushlight.sparse.layout import compressed_parts, is_sparse, make_sparse, pa
 
 aten = namespaces.namespace("aten")
 
-REFUSED = ("as_strided", "view", "expand", "slice.Tensor", "unsqueeze", "squeeze.dims", "view.dtype")
+REFUSED = ("as_strided", "view", "expand", "slice.Tensor", "squeeze.dims", "view.dtype")
 """Views of dense tensors that sparse ones do not have."""
 
 for _schema in (
@@ -208,6 +212,69 @@ def refuse(self, *args, **kwargs):
     raise NotImplementedError(
         f"this view is not available for tensors of layout {self.layout} (shape {list(self.shape)}); use to_dense() first"
     )
+
+
+@sparse("unsqueeze")
+def unsqueeze(self, dim):
+    own, dim = parts(self), wrap_dim(dim, self.dim() + 1)
+    size = [*self.shape[:dim], 1, *self.shape[dim:]]
+    sparse_dims = own.indices.size(0)
+    if dim > sparse_dims:
+        return make_sparse(own.indices, own.values.unsqueeze(dim - sparse_dims + 1), size, own.coalesced)
+    zeros = own.indices.new_zeros((1, own.indices.size(1)))
+    indices = aten.cat([own.indices[:dim], zeros, own.indices[dim:]], 0)
+    return make_sparse(indices, own.values, size, own.coalesced)
+
+
+@sparse("cat")
+def cat(tensors, dim=0):
+    for position, tensor in enumerate(tensors):
+        if not is_sparse(tensor):
+            raise RuntimeError(
+                f"Concatenating sparse tensors, but a tensor of layout {tensor.layout} was found at position {position}; use "
+                "to_sparse() or to_dense() first"
+            )
+    sizes = _concatenated_sizes(tensors, dim := wrap_dim(dim, tensors[0].dim()))
+    dtype = functools.reduce(promote_types, (tensor.dtype for tensor in tensors))
+    starts = itertools.accumulate((tensor.size(dim) for tensor in tensors), initial=0)
+    sparse_dims = parts(tensors[0]).indices.size(0)
+    indices, values = [], []
+    for tensor, start in zip(tensors, starts, strict=False):
+        own = parts(tensor)
+        if dim < sparse_dims:
+            shifts = own.indices.new_zeros((sparse_dims, 1))
+            shifts[dim] = start
+            indices.append(own.indices + shifts)
+            values.append(own.values.to(dtype))
+        else:
+            among = own.values.new_zeros((own.values.size(0), *sizes[sparse_dims:]), dtype=dtype)
+            among.narrow(dim - sparse_dims + 1, start, tensor.size(dim)).copy_(own.values)
+            indices.append(own.indices)
+            values.append(among)
+    return make_sparse(aten.cat(indices, 1), aten.cat(values, 0), sizes)
+
+
+def _concatenated_sizes(tensors: Sequence[Tensor], dim: int) -> list[int]:
+    """Return the sizes of sparse tensors that are joined along `dim`.
+
+    Raises RuntimeError unless all have as many sparse dimensions as the first, and its sizes except along `dim`.
+    """
+    first = tensors[0]
+    sparse_dims = parts(first).indices.size(0)
+    expected = [size for axis, size in enumerate(first.shape) if axis != dim]
+    for position, tensor in enumerate(tensors):
+        if parts(tensor).indices.size(0) != sparse_dims or tensor.dim() != first.dim():
+            raise RuntimeError(
+                f"All tensors must have the same: sparse_dim and dense_dim, but tensor at position 0 has {sparse_dims}, "
+                f"{first.dim() - sparse_dims}, and tensor at position {position} has {parts(tensor).indices.size(0)}, "
+                f"{tensor.dim() - parts(tensor).indices.size(0)}"
+            )
+        if [size for axis, size in enumerate(tensor.shape) if axis != dim] != expected:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {dim}. Expected those of the first, {list(first.shape)}, but "
+                f"got {list(tensor.shape)} for tensor at position {position}"
+            )
+    return [sum(tensor.size(dim) for tensor in tensors) if axis == dim else size for axis, size in enumerate(first.shape)]
 
 
 @sparse("select.int")

@@ -223,3 +223,12 @@ def test_masks_of_bytes_are_deprecated():
 def test_items_cannot_be_deleted():
     with pytest.raises(TypeError, match="does not support deleting items"):
         del rl.ones(3)[0]
+
+
+def test_accumulating_into_windows_adds_at_places_in_memory():
+    x = rl.arange(5.0)
+    x.unfold(0, 3, 1).index_put_((rl.tensor([0, 1]), rl.tensor([1, 0])), rl.tensor([10.0, 100.0]), accumulate=True)
+    assert x.tolist() == [0, 111, 2, 3, 4]
+    x = rl.arange(5.0)[::1].as_strided((2, 2), (2, 1), 1)
+    x.as_strided((2, 2), (1, 1)).index_put_((rl.tensor([0, 1]),), rl.ones(2), accumulate=True)
+    assert x.tolist() == [[2, 4], [4, 4]]

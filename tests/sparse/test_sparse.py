@@ -166,3 +166,36 @@ def test_printing():
 def test_bad_input_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_cat_and_stack_join_sparse_tensors(dim):
+    first, second = example(), example(dtype=rl.float64)
+    joined = rl.cat([first, second], dim)
+    assert joined.is_sparse and joined.dtype is rl.float64
+    assert joined.to_dense().tolist() == rl.cat([first.to_dense(), second.to_dense()], dim).tolist()
+    assert rl.stack([first, first], dim).to_dense().tolist() == rl.stack([first.to_dense()] * 2, dim).tolist()
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_cat_joins_sparse_and_dense_dimensions(dim):
+    hybrid = rl.sparse_coo_tensor([[0, 2]], [[1.0, 2.0], [3.0, 4.0]], (3, 2))
+    joined = rl.cat([hybrid, hybrid * 2], dim)
+    assert (joined.sparse_dim(), joined.dense_dim()) == (1, 1)
+    assert joined.to_dense().tolist() == rl.cat([hybrid.to_dense(), hybrid.to_dense() * 2], dim).tolist()
+    assert hybrid.unsqueeze(-1).shape == (3, 2, 1) and hybrid.unsqueeze(0).sparse_dim() == 2
+
+
+def test_cat_refuses_what_it_cannot_join():
+    with pytest.raises(RuntimeError, match="layout torch.strided was found at position 1"):
+        rl.cat([example(), rl.ones(2, 3)])
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match except in dimension 0"):
+        rl.cat([example(), rl.sparse_coo_tensor([[0], [0]], [1.0], (2, 4))])
+    with pytest.raises(RuntimeError, match="same: sparse_dim and dense_dim"):
+        rl.cat([example(), rl.sparse_coo_tensor([[0]], [[1.0, 2.0, 3.0]], (2, 3))])
+
+
+@pytest.mark.parametrize("function", [rl.minimum, rl.atan2, rl.cdist])
+def test_operators_without_a_sparse_kernel_refuse_sparse_operands_beside_dense_ones(function):
+    with pytest.raises(NotImplementedError, match="'SparseCPU' backend"):
+        function(rl.ones(2, 3), example())

@@ -6,8 +6,10 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from rushlight.core.dtype import bool_, int64, uint8
+from rushlight.core.strides import may_overlap
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu import native_indexing
 from rushlight.ops.cpu.common import empty
@@ -128,11 +130,24 @@ def index_put_(self, indices, values, accumulate=False):
 
 
 def _accumulate(array: np.ndarray, key: tuple, values: np.ndarray, kind) -> None:
+    if may_overlap(array.shape, array.strides):
+        _accumulate_in_memory(array, key, values, kind)
+        return
     positions = np.arange(array.size).reshape(array.shape)[key]
     flat = array.reshape(-1)
     add_at(flat, positions.reshape(-1), values.reshape(-1), kind)
     if not np.shares_memory(flat, array):
         array[...] = flat.reshape(array.shape)
+
+
+def _accumulate_in_memory(array: np.ndarray, key: tuple, values: np.ndarray, kind) -> None:
+    """Add to elements that may share memory, as the windows of `unfold` do: each sum is that of a place in memory."""
+    steps = [stride // array.itemsize for stride in array.strides]
+    extent = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
+    memory = as_strided(array, (extent,), (array.itemsize,))
+    places = np.arange(extent)
+    positions = as_strided(places, array.shape, [step * places.itemsize for step in steps])[key]
+    add_at(memory, positions.reshape(-1), values.reshape(-1), kind)
 
 
 @cpu("index_put")
