@@ -8,17 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from rushlight.core.absent import absent_class
 from rushlight.core.dtype import bool_
-from rushlight.core.symbolic import SymBool, SymInt
+from rushlight.core.symbolic import SymBool, SymFloat, SymInt, sym_float, sym_sqrt
 from rushlight.core.tensor import Tensor
 
 __all__ = [
     "SymBool", "SymFloat", "SymInt", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum",
 ]  # fmt: skip
-
-
-SymFloat = absent_class("torch.SymFloat", "open sizes give floats that are known at each call")
 
 
 def _check_with(error: type[Exception], cond: bool, message: Callable[[], object] | None) -> None:
@@ -78,24 +74,19 @@ def _check_tensor_all(cond: Tensor, message: Callable[[], object] | None = None)
 
 def sym_int(a: float) -> int:
     """Return `a` rounded towards zero; an open int as it is."""
-    return int(a)
-
-
-def sym_float(a: float) -> float:
-    """Return `a` as a float."""
-    return float(a)
+    return a if type(a) is SymInt else math.trunc(a)
 
 
 def sym_max(a: float, b: float) -> float:
     """Return the larger one, a float if one of them is."""
     larger = max(a, b)
-    return float(larger) if isinstance(a, float) or isinstance(b, float) else larger
+    return sym_float(larger) if isinstance(a, float) or isinstance(b, float) else larger
 
 
 def sym_min(a: float, b: float) -> float:
     """Return the smaller one, a float if one of them is."""
     smaller = min(a, b)
-    return float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
+    return sym_float(smaller) if isinstance(a, float) or isinstance(b, float) else smaller
 
 
 def sym_not(a: bool) -> bool:
@@ -108,11 +99,6 @@ def sym_ite(b: bool, t: object, f: object) -> object:
     if type(t) is not type(f):
         raise TypeError(f"sym_ite expects two values of one type, got {type(t).__name__} and {type(f).__name__}")
     return t if b else f
-
-
-def sym_sqrt(a: float) -> float:
-    """Return the square root as a float."""
-    return math.sqrt(a)
 
 
 def sym_sum(args: Iterable[int]) -> int:

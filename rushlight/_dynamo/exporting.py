@@ -58,7 +58,7 @@ def export(
         program = export_program(module, args, kwargs, dynamic_shapes=opened, strict=True)
         if decomposition_table is not None:
             program = program.run_decompositions(decomposition_table)
-        return ExportResult(program.module(check_guards=False), frozenset())
+        return ExportResult(program.module(), frozenset())
 
     if extra_args or extra_kwargs:
         return record(*extra_args, **extra_kwargs)

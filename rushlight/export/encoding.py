@@ -6,6 +6,7 @@ cannot refer to Python code: functions are operators by name, or of the short ta
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections import OrderedDict
@@ -18,14 +19,18 @@ from rushlight.core.algebra import Const, Expr, FloorDiv, Product, Sum, Var, as_
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.device import device
 from rushlight.core.pytree import LEAF, TreeSpec
-from rushlight.core.symbolic import SymInt
+from rushlight.core.symbolic import SymInt, sym_float
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload, find_operator
 from rushlight.utils._pytree import SUPPORTED_SERIALIZED_TYPES
 
 FUNCTIONS: dict[str, Callable] = {
-    name: getattr(operator, name) for name in ("getitem", "add", "sub", "mul", "floordiv", "mod")
+    **{
+        name: getattr(operator, name)
+        for name in ("getitem", "add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "neg", "abs")
+    },
+    "sqrt": math.sqrt, "sym_float": sym_float,
 }  # fmt: skip
 _OPERATOR = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*")
 _DTYPES = {kind.name: kind for kind in (*vars(dtypes).values(), *dtypes.STORED_TYPES) if isinstance(kind, dtypes.dtype)}

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from rushlight.aot.decompositions import TRAINING
 from rushlight.aot.functionalize import functionalize
-from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.export.errors import UserError
 from rushlight.export.graph_signature import (
@@ -20,8 +19,8 @@ from rushlight.export.graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
-    SymIntArgument,
     TensorArgument,
+    argument_kind,
 )
 from rushlight.export.names import add_placeholder
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -126,5 +125,4 @@ def _mutation(spec: InputSpec, node: Node) -> OutputSpec:
 def _rename_output(spec: OutputSpec, result: object) -> OutputSpec:
     if not isinstance(result, Node):
         return spec
-    kind = SymIntArgument if type(result.meta["val"]) is SymInt else TensorArgument
-    return replace(spec, arg=kind(result.name))
+    return replace(spec, arg=argument_kind(result.meta["val"])(result.name))

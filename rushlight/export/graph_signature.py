@@ -12,6 +12,8 @@ from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any
 
+from rushlight.core.symbolic import SymFloat, SymInt
+
 __all__ = [
     "ConstantArgument", "CustomObjArgument", "ExportBackwardSignature", "ExportGraphSignature", "InputKind", "InputSpec",
     "OutputKind", "OutputSpec", "SymBoolArgument", "SymFloatArgument", "SymIntArgument", "TensorArgument", "TokenArgument",
@@ -41,7 +43,7 @@ class SymIntArgument:
 
 @dataclass
 class SymFloatArgument:
-    """A symbolic float: the node `name`. Programs here have none."""
+    """A symbolic float, which follows from open sizes: the node `name`."""
 
     name: str
 
@@ -73,6 +75,11 @@ class ConstantArgument:
 Argument = (
     TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgument | ConstantArgument | CustomObjArgument | TokenArgument
 )
+
+
+def argument_kind(value: object) -> type[TensorArgument | SymIntArgument | SymFloatArgument]:
+    """Return the class of a signature's argument for a tensor or an open number."""
+    return {SymInt: SymIntArgument, SymFloat: SymFloatArgument}.get(type(value), TensorArgument)
 
 
 class InputKind(Enum):

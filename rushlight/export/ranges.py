@@ -49,7 +49,7 @@ class OpenInputs:
     """The open sizes of one trace. `geometry` has the symbolic sizes and strides of each open tensor."""
 
     def __init__(self, named: dict[str, Any], shapes: Any) -> None:
-        self.environment = ShapeEnv(locate=lambda: user_frame(sys._getframe(1)))
+        self.environment = ShapeEnv(locate=lambda: user_frame(sys._getframe(1)), keeps_floats=True)
         self.geometry: dict[TensorImpl, Geometry] = {}
         self._symbols: dict[str, _Symbol] = {}
         self._sizes: list[SymInt] = []

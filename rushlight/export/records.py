@@ -7,6 +7,7 @@ tensors recreates them.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from rushlight.core.algebra import Var
@@ -40,10 +41,14 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.nn.parameter import Parameter
+from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
 _ARGUMENTS = {
-    kind.__name__: kind for kind in (signatures.TensorArgument, signatures.SymIntArgument, signatures.ConstantArgument)
+    kind.__name__: kind
+    for kind in (
+        signatures.TensorArgument, signatures.SymIntArgument, signatures.SymFloatArgument, signatures.ConstantArgument,
+    )
 }  # fmt: skip
 
 
@@ -126,7 +131,7 @@ def _write_spec(spec: InputSpec | OutputSpec) -> dict[str, Any]:
 
 def read_program(found: dict[str, Any], tensors: dict[str, Tensor]) -> ExportedProgram:
     """Return the inverse of `write_program`. Raises errors of many kinds for other content."""
-    environment = ShapeEnv()
+    environment = ShapeEnv(keeps_floats=True)
     symbols = dict(_read_symbol(environment, *record) for record in found["symbols"])
     graph = _read_graph(found["nodes"], environment, symbols)
     signature = ExportGraphSignature(
@@ -177,9 +182,22 @@ def _read_graph(records: list[dict], environment: ShapeEnv, symbols: dict[str, V
 def _read_call(graph: Graph, record: dict, nodes: dict[str, Node], fakes: FakeTensorMode) -> Node:
     args, kwargs = decode(record["args"], nodes), decode(record["kwargs"], nodes)
     node = graph.create_node("call_function", decode_target(record["target"]), args, kwargs, name=record["name"])
+    values, named = map_arg(args, _value_of), map_arg(kwargs, _value_of)
+    if not isinstance(node.target, OpOverload) and node.target is not operator.getitem:
+        _check_numbers(record["target"], values)
     with ExcludeKeys(AUTOGRAD_BITS), fakes:
-        node.meta["val"] = node.target(*map_arg(args, _value_of), **map_arg(kwargs, _value_of))
+        node.meta["val"] = node.target(*values, **named)
     return node
+
+
+def _check_numbers(name: str, values: tuple) -> None:
+    """Raise FormatError for arithmetic that no trace writes, since it may take any time and memory."""
+    if not all(isinstance(value, int | float) for value in values):
+        raise FormatError(f"{name!r:.50} of something else than numbers")
+    if any(type(value) is int and abs(value) >> 63 for value in values) or (
+        name == "pow" and not any(isinstance(value, float) for value in values)
+    ):
+        raise FormatError(f"{name!r:.50} of integers whose result may be too large")
 
 
 def _value_of(node: Node) -> Any:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
-from rushlight.core.symbolic import SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.core.thread_state import state
@@ -29,8 +28,8 @@ from rushlight.export.graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
-    SymIntArgument,
     TensorArgument,
+    argument_kind,
 )
 from rushlight.export.names import add_placeholder, identifier
 from rushlight.export.ranges import OpenInputs
@@ -239,7 +238,7 @@ def _output(recorder: _Recorder, value: object) -> tuple[object, Any]:
         if node is not None and not isinstance(node, int | float | bool | str):
             raise TypeError(f"an exported program returns tensors, numbers and strings, got {type(node).__name__}")
         return node, ConstantArgument("", node)
-    return node, (SymIntArgument if type(value) is SymInt else TensorArgument)(node.name)
+    return node, argument_kind(value)(node.name)
 
 
 # State

@@ -208,8 +208,9 @@ def _check_equal(source: str, expression: Any, found: int, symbols: dict) -> Non
     if all(symbol.name in symbols for symbol in free):
         value = expression.evaluate({symbol: symbols[symbol.name][0] for symbol in free})
         if value != found:
-            wanted = ", ".join(symbols[symbol.name][1] for symbol in free)
-            raise AssertionError(f"Guard failed: {source} == {expression} of {wanted}, that is {value}, got {found}")
+            shown = ", ".join(f"{symbols[symbol.name][1]} = {symbol} = {symbols[symbol.name][0]}" for symbol in free)
+            where = f", where {shown}" if free else ""
+            raise AssertionError(f"Guard failed: {source} == {expression}{where}, got {found}")
 
 
 def _sorted_variables(expression: Any) -> list[Var]:

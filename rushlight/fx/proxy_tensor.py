@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.dtype import QUANTIZED_TYPES
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
-from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.symbolic import ShapeEnv, SymFloat, SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import ExcludeKeys
@@ -160,8 +160,8 @@ class ProxyMode(DispatchMode):
                 self._record_items(item, value)
 
     def argument(self, value: object) -> object:
-        """Convert `value` to an argument of a node: a node for a tensor or a symbolic integer, any other value unchanged."""
-        if type(value) is SymInt:
+        """Convert `value` to an argument of a node: a node for a tensor or a symbolic number, any other value unchanged."""
+        if type(value) in (SymInt, SymFloat):
             return self.symbols.node_of(value)
         if not isinstance(value, Tensor):
             return value
@@ -347,7 +347,7 @@ def make_fx(
         raise ValueError(f"Unexpected tracing type: {tracing_mode}, expected one of {', '.join(TRACING_MODES)}")
 
     def traced(*args, **kwargs) -> GraphModule:
-        environment = ShapeEnv(locate=lambda: user_frame(sys._getframe(1)))
+        environment = ShapeEnv(locate=lambda: user_frame(sys._getframe(1)), keeps_floats=True)
         opened = _open_all(environment, tree_flatten((args, kwargs))[0]) if tracing_mode == "symbolic" else None
         called = None if names is None else names(args, kwargs)
         captured = capture(

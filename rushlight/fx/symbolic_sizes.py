@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 
 from rushlight.core.algebra import Expr, FloorDiv, Mod, Product, Sum, Var
-from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.symbolic import ShapeEnv, SymFloat, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.fx.graph import Graph
@@ -58,6 +58,7 @@ class SymbolNodes:
         self.graph = graph
         self.trace = trace
         self._nodes: dict[Expr, Node] = {}
+        self._floats: dict[int, tuple[SymFloat, Node]] = {}
         self._origins: dict[Var, tuple[Node, str, int]] = {}
         self._last_read: Node | None = None
 
@@ -75,11 +76,22 @@ class SymbolNodes:
         """Return whether the graph has nodes from which all symbols of an expression can be read."""
         return all(symbol in self._nodes or symbol in self._origins for symbol in expression.free_variables())
 
-    def node_of(self, value: SymInt) -> Node | int:
-        """Convert `value` to an argument of a node: an int if it is fixed now."""
+    def node_of(self, value: SymInt | SymFloat) -> Node | int | float:
+        """Convert `value` to an argument of a node: a number if it is fixed now."""
+        if type(value) is SymFloat:
+            return self._float(value)
         expression = value.environment.simplify(value.expr)
         plain = value.environment.integer(expression)
         return self._node(expression, value.environment) if type(plain) is SymInt else plain
+
+    def _float(self, number: SymFloat) -> Node | float:
+        known = self._floats.get(id(number))
+        if known is None:
+            parts = [self.node_of(part) if type(part) in (SymInt, SymFloat) else part for part in number.parts]
+            if not any(isinstance(part, Node) for part in parts):
+                return number.function(*parts)
+            known = self._floats[id(number)] = number, self._call(number.function, *parts)
+        return known[1]
 
     def _node(self, expression: Expr, environment: ShapeEnv) -> Node | int:
         value = environment.integer(expression)
@@ -135,7 +147,7 @@ class SymbolNodes:
             result = self._call(function, result, other)
         return result
 
-    def _call(self, function: Callable, *arguments: Node | int) -> Node:
+    def _call(self, function: Callable, *arguments: Node | int | float) -> Node:
         node = self.graph.create_node("call_function", function, arguments)
         values = [argument.meta["val"] if isinstance(argument, Node) else argument for argument in arguments]
         node.meta["val"] = node.meta["example_value"] = function(*values)
@@ -159,7 +171,7 @@ def name_symbols(graph: Graph) -> None:
 def _mentions_symbols(value: object) -> bool:
     if isinstance(value, tuple | list):
         return any(map(_mentions_symbols, value))
-    return any(map(_mentions_symbols, value.values())) if isinstance(value, dict) else type(value) is SymInt
+    return any(map(_mentions_symbols, value.values())) if isinstance(value, dict) else type(value) in (SymInt, SymFloat)
 
 
 def _replace_symbols_by_nodes(value: object, symbols: SymbolNodes) -> object:
@@ -168,4 +180,4 @@ def _replace_symbols_by_nodes(value: object, symbols: SymbolNodes) -> object:
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, dict):
         return {key: _replace_symbols_by_nodes(item, symbols) for key, item in value.items()}
-    return symbols.node_of(value) if type(value) is SymInt else value
+    return symbols.node_of(value) if type(value) in (SymInt, SymFloat) else value

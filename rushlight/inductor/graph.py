@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl
-from rushlight.core.symbolic import SymInt
+from rushlight.core.symbolic import SymFloat, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.annotations import innermost_frame
 from rushlight.fx.graph_module import GraphModule
@@ -119,6 +119,8 @@ class GraphLowering:
         )
 
     def _lower(self, node: Node) -> object:
+        if type(node.meta["val"]) is SymFloat:
+            return node.meta["val"]
         if isinstance(node.meta["val"], SymInt | int):
             return _resolve_size(node.meta["val"])
         if node.op == "placeholder":
@@ -325,7 +327,7 @@ def _resolve_size(value: SymInt | int) -> SymInt | int:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, Node) and isinstance(value.meta["val"], SymInt | int)
+    return isinstance(value, Node) and isinstance(value.meta["val"], SymInt | SymFloat | int)
 
 
 def _check_sizes(node: Node, box: object) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from rushlight.core.dtype import ALL, bfloat16, bool_, complex64, complex128, float16, float32, float64, int32, int64
 from rushlight.core.strides import is_non_overlapping_and_dense
-from rushlight.core.symbolic import SymInt
+from rushlight.core.symbolic import SymFloat, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.fx.node import Node
 from rushlight.inductor.lowering import LOWERINGS
@@ -336,8 +336,8 @@ def _supports_complex(node: Node) -> bool:
 
 
 def is_size_arithmetic(node: Node) -> bool:
-    """Return whether a node's result is a size, which symbols give without running it."""
-    return isinstance(node.meta.get("val"), SymInt | int)
+    """Return whether a node's result is a size or follows from sizes, which symbols give without running it."""
+    return isinstance(node.meta.get("val"), SymInt | SymFloat | int)
 
 
 _REAL = frozenset(kind for kind in ALL if not kind.is_complex)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rushlight.core.dtype import dtype, int64
-from rushlight.core.symbolic import SymInt
+from rushlight.core.dtype import dtype, float64, int64
+from rushlight.core.symbolic import SymFloat, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.onnx.errors import OnnxExporterError
 
@@ -26,14 +26,16 @@ ELEMENT_TYPES = {
 
 
 class Value(NamedTuple):
-    """A value of the ONNX graph, and what it is in the exported program: a fake tensor, a size, or a tuple of such."""
+    """A value of the ONNX graph, and what it is in the exported program: a fake tensor, a size, a float, or a tuple of such."""
 
     name: Any
     meta: Any
 
     @property
     def dtype(self) -> dtype:
-        """The dtype of a tensor; a size is an int64."""
+        """The dtype of a tensor; a size is an int64, a float that follows from sizes a float64."""
+        if type(self.meta) is SymFloat:
+            return float64
         return self.meta.dtype if isinstance(self.meta, Tensor) else int64
 
     @property

@@ -6,13 +6,14 @@ The input is an `ExportedProgram`, the result a ModelProto that ONNX's checker a
 from __future__ import annotations
 
 import inspect
+import math
 import operator
 from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from rushlight.core.dtype import int64
-from rushlight.core.symbolic import SymInt
+from rushlight.core.dtype import float64, int64
+from rushlight.core.symbolic import SymFloat, SymInt, sym_float
 from rushlight.core.tensor import Tensor
 from rushlight.export import ExportedProgram
 from rushlight.export.graph_signature import InputKind, InputSpec, OutputKind
@@ -24,6 +25,11 @@ from rushlight.ops.dispatcher import OpOverload
 from rushlight.version import __version__
 
 _SIZES = {operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul"}
+_FLOATS = {
+    **_SIZES, operator.truediv: "Div", operator.pow: "Pow", operator.neg: "Neg", operator.abs: "Abs", math.sqrt: "Sqrt",
+    sym_float: "Identity",
+}  # fmt: skip
+"""Operators for the functions of which floats that follow from open sizes consist."""
 # The versions of the file format in which versions of the operators came; later ones than ONNX Runtime knows need not be used.
 _FILE_VERSIONS = {13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 
@@ -60,7 +66,7 @@ def _check_translations(program: ExportedProgram) -> None:
 def _is_translated(target: Any) -> bool:
     if isinstance(target, OpOverload):
         return target.namespace == "aten" and target._opname in TRANSLATIONS
-    return target in _SIZES or target in (operator.getitem, operator.floordiv, operator.mod)
+    return target in _FLOATS or target in (operator.getitem, operator.floordiv, operator.mod)
 
 
 class _Converter:
@@ -110,7 +116,8 @@ class _Converter:
 
     def _value_info(self, name: str, value: Any) -> Any:
         if not isinstance(value, Tensor):
-            return self.helper.make_tensor_value_info(name, element_type(int64), [])
+            kind = float64 if type(value) is SymFloat else int64
+            return self.helper.make_tensor_value_info(name, element_type(kind), [])
         sizes = dimensions(value, self.program._size_names)
         return self.helper.make_tensor_value_info(name, element_type(value.dtype), sizes)
 
@@ -147,6 +154,11 @@ class _Converter:
             if index >= len(results.name):
                 raise OnnxExporterError(f"result {index} of an operator is used, which its translation does not give")
             return Value(results.name[index], meta)
+        if type(meta) is SymFloat:
+            if function not in _FLOATS:
+                raise OnnxExporterError(f"No translation into ONNX for {function.__name__} of floats that follow from sizes")
+            operands = [self.builder.tensor(each, float64) for each in args]
+            return Value(self.builder.op(_FLOATS[function], *operands), meta)
         first, second = (self.builder.tensor(each, int64) for each in args)
         if function in _SIZES:
             return Value(self.builder.op(_SIZES[function], first, second), meta)
@@ -156,7 +168,7 @@ class _Converter:
 
 
 def _first_result(meta: Any) -> Any:
-    return meta if isinstance(meta, Tensor | SymInt) or not isinstance(meta, tuple | list) else meta[0]
+    return meta if isinstance(meta, Tensor | SymInt | SymFloat) or not isinstance(meta, tuple | list) else meta[0]
 
 
 def _select_arguments(name: str, kwargs: dict) -> dict:

@@ -29,6 +29,7 @@ from rushlight.core.dtype import (
 )
 from rushlight.core.overrides import ask, asks_modes
 from rushlight.core.storage import UntypedStorage
+from rushlight.core.symbolic import SymFloat, SymInt
 from rushlight.core.tensor import Tensor, from_numpy, tensor_from_array, tensor_from_storage, wrap
 from rushlight.core.tensor_impl import empty_impl
 from rushlight.core.thread_state import state
@@ -173,9 +174,8 @@ def tensor(
     if isinstance(data, TypedStorage | UntypedStorage):
         data = tensor_of_storage(data, PYTHON_TYPES.get(dtype, dtype))
     array = _array_of(data)
-    if array.dtype.kind == "O" and state.include & _TRACER:  # the sequence contains symbolic sizes, which a trace must record
-        numbers = [each if type(each) in (bool, float, complex) else int(each) for each in array.flat]
-        array = np.array(numbers).reshape(array.shape)
+    if array.dtype.kind == "O" and any(_is_open(value) for value in array.flat):
+        return _of_open_numbers(array, PYTHON_TYPES.get(dtype, dtype), device, requires_grad)
     if array.dtype.kind == "O" and all(isinstance(value, int | float) for value in array.flat):
         array = _within_64_bits(array, PYTHON_TYPES.get(dtype, dtype))
     if array.dtype.kind in "OUS":
@@ -192,6 +192,26 @@ def tensor(
     if device is not None and present_device(device).type != "cpu":
         made = aten.to.dtype_layout(made, device=device)
     return requiring_gradient(made) if requires_grad else made
+
+
+def _is_open(value: object) -> bool:
+    """Whether a number is a size that a capture leaves open, or that a trace records, or follows from such sizes."""
+    return type(value) in (SymInt, SymFloat) or (isinstance(value, int) and hasattr(value, "as_tensor"))
+
+
+def _of_open_numbers(array: np.ndarray, kind: dtype | None, device: device | str | None, requires_grad: bool) -> Tensor:
+    """Return a tensor of numbers with open sizes among them, made by operators, so that captures and traces record it."""
+    if kind is None:
+        kind = reduce(promote_types, [of_number(value) for value in array.flat])
+    made = [_of_open_number(value, kind, device) for value in array.flat]
+    result = made[0] if not array.ndim else aten.reshape(aten.stack(made), array.shape)
+    return requiring_gradient(result) if requires_grad else result
+
+
+def _of_open_number(value: object, kind: dtype, device: device | str | None) -> Tensor:
+    if _is_open(value) and type(value) not in (SymInt, SymFloat):
+        return _copy_recorded(value.as_tensor(), kind, device, False)
+    return aten.scalar_tensor(value, dtype=kind, device=device)
 
 
 def _within_64_bits(array: np.ndarray, kind: dtype | None) -> np.ndarray:

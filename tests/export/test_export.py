@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import pytest
 
@@ -234,3 +235,61 @@ def test_compiling_the_module_leaves_the_sizes_of_the_program_open():
         rushlight.testing.assert_close(module(x), x.sin() + 1)
     with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[1\] == 3, got 4"):
         module(rushlight.randn(2, 4, 9))
+
+
+class OpenFloats(rushlight.nn.Module):
+    def forward(self, x):
+        n = x.shape[0]
+        scaled = x / n**0.5 + rushlight.full((2,), 1 / n).sum() + rushlight.tensor([n, 0.5 * n]).sum()
+        return scaled + math.floor(n * 0.5) + rushlight.linspace(0, n / 2, n).sum(), n * 0.25
+
+
+def _open_floats():
+    program = export(OpenFloats(), (rushlight.ones(3, 4),), dynamic_shapes=({0: Dim("n")},))
+    other = rushlight.rand(5, 4)
+    return program, other, OpenFloats()(other)
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_floats_that_follow_from_open_sizes_stay_open(decomposed):
+    program, other, wanted = _open_floats()
+    assert "** 0.5" in program.graph_module.code and "1 / sym_size" in program.graph_module.code
+    assert type(program.graph_signature.output_specs[1].arg).__name__ == "SymFloatArgument"
+    _assert_equal((program.run_decompositions() if decomposed else program).module()(other), wanted)
+
+
+def test_open_floats_are_saved_and_exported_again(tmp_path):
+    program, other, wanted = _open_floats()
+    rushlight.export.save(program, tmp_path / "program.pt2")
+    _assert_equal(rushlight.export.load(tmp_path / "program.pt2").module()(other), wanted)
+    again = export(program.module(), (rushlight.ones(3, 4),), dynamic_shapes=({0: Dim("n")},))
+    _assert_equal(again.module()(other), wanted)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: rushlight.tensor(n), lambda n: rushlight.tensor([[n, 7], [1, n * 2]]), lambda n: rushlight.as_tensor([n]),
+        lambda n: rushlight.tensor([n], dtype=rushlight.float64), lambda n: rushlight.ones(2).new_tensor([n, 0.5]),
+        lambda n: rushlight.tensor(n * 0.5), lambda n: rushlight.asarray([n, True]), lambda n: rushlight.LongTensor([n]),
+    ],
+)  # fmt: skip
+def test_tensors_of_open_sizes_stay_open(make):
+    class Made(rushlight.nn.Module):
+        def forward(self, x):
+            return make(x.shape[0]) + x.sum().to(rushlight.int64)
+
+    program = export(Made(), (rushlight.zeros(3),), dynamic_shapes=({0: Dim("n")},))
+    found, wanted = program.module()(rushlight.zeros(5)), make(5)
+    assert found.dtype == rushlight.result_type(wanted, rushlight.tensor(0))
+    _assert_equal(found, wanted)
+
+
+def test_a_size_that_the_program_fixed_is_named():
+    class Fixed(rushlight.nn.Module):
+        def forward(self, x):
+            return x * float(x.shape[0])
+
+    program = export(Fixed(), (rushlight.ones(3),), dynamic_shapes=({0: Dim.AUTO},))
+    with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] == 3, got 5"):
+        program.module()(rushlight.ones(5))

@@ -14,10 +14,11 @@ from rushlight.core.symbolic.environment import (
     UnguardedSizeError,
     UnknownSizeError,
 )  # fmt: skip
+from rushlight.core.symbolic.floats import SymFloat, sym_float, sym_sqrt
 from rushlight.core.symbolic.integers import SymBool, SymInt
 from rushlight.core.symbolic.relations import Relation
 
 __all__ = [
-    "Binding", "ConstraintViolationError", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymInt", "UnguardedSizeError",
-    "UnknownSizeError",
+    "Binding", "ConstraintViolationError", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymFloat", "SymInt",
+    "UnguardedSizeError", "UnknownSizeError", "sym_float", "sym_sqrt",
 ]  # fmt: skip

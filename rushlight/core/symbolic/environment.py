@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from rushlight.core.algebra import Const, Expr, Var, as_expr, is_nonnegative
 from rushlight.core.algebra.nodes import linear_form
+from rushlight.core.symbolic.floats import number_of
 from rushlight.core.symbolic.integers import SymInt
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation, at_least, below, equal
 
@@ -49,13 +50,16 @@ class ShapeGuard(NamedTuple):
 class ShapeEnv:
     """The symbols of one capture. `locate` returns the user's current line, for the guards.
 
+    With `keeps_floats`, floats that follow from open sizes are SymFloats; else they fix the sizes to those of the example.
+
     `unknown` holds the unbacked symbols: values that the program computes. Questions about them raise UnknownSizeError, unless
     `suppose` is set. Then they are answered as for sizes of two and more, else by the example, and `suppose` receives the
     relation that was assumed.
     """
 
-    def __init__(self, locate: Callable[[], str] = lambda: ""):
+    def __init__(self, locate: Callable[[], str] = lambda: "", keeps_floats: bool = False):
         self.locate = locate
+        self.keeps_floats = keeps_floats
         self.bindings: list[Binding] = []
         self.guards: list[ShapeGuard] = []
         self.replacements: dict[Var, Expr] = {}
@@ -178,6 +182,12 @@ class ShapeEnv:
         if type(expression) is not Const:
             self._assume(equal(expression, as_expr(value)).reduced())
         return value
+
+    def number(self, function: Callable, *parts: object) -> object:
+        """Return the float `function(*parts)`, open where the environment keeps floats."""
+        if self.keeps_floats:
+            return number_of(function, *parts)
+        return function(*[int(part) if type(part) is SymInt else part for part in parts])
 
     def relations(self) -> Iterator[ShapeGuard]:
         """Yield the guards on the symbols besides their ranges: first each replaced symbol's equality, then the other

@@ -9,6 +9,7 @@ that value. So code that was not written for symbols stays correct.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -47,6 +48,9 @@ class Environment(Protocol):
 
     def specialize(self, expression: Expr) -> int:
         """Return the value in the example; adds a guard that fixes the expression to it."""
+
+    def number(self, function: Callable, *parts: Any) -> Any:
+        """Return `function(*parts)`, a float: a SymFloat, or computed with the example's values, which guards fix."""
 
 
 class SymBool:
@@ -163,12 +167,29 @@ class SymInt:
         return other // self, other % self
 
     def __pow__(self, exponent: Any, modulus: int | None = None) -> Any:
-        if type(exponent) is not int or not 0 <= exponent <= _MAX_POWER or modulus is not None:
+        if modulus is None and (isinstance(exponent, float) or (type(exponent) is int and exponent < 0)):
+            return self.environment.number(operator.pow, self, exponent)
+        if type(exponent) is not int or exponent > _MAX_POWER or modulus is not None:
             return pow(int(self), exponent, modulus)
         return self.environment.integer(_power(self.expr, exponent))
 
     def __rpow__(self, base: Any) -> Any:
-        return base ** int(self)
+        return self.environment.number(operator.pow, base, self) if isinstance(base, float) else base ** int(self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _divided(self.environment, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _divided(self.environment, other, self)
+
+
+def _divided(environment: Environment, dividend: Any, divisor: Any) -> Any:
+    operands = [part.item() if isinstance(part, np.number) else part for part in (dividend, divisor)]
+    if all(isinstance(part, int | float) for part in operands):
+        return environment.number(operator.truediv, *operands)
+    if any(isinstance(part, complex) for part in operands):
+        return operator.truediv(*[int(part) if type(part) is SymInt else part for part in operands])
+    return NotImplemented
 
 
 def _power(base: Expr, exponent: int) -> Expr:
@@ -190,17 +211,24 @@ def _give_arithmetic(name: str, rule: Callable[[Expr, Expr], Expr], plain: Calla
     def forward(self: SymInt, other: Any) -> Any:
         right = _operand(self.environment, other)
         if right is None:
-            return plain(int(self), other) if isinstance(other, float | complex) else NotImplemented
+            return _with_float(self.environment, plain, self, other)
         return _combine(self.environment, rule, plain, self.expr, right, divides)
 
     def reflected(self: SymInt, other: Any) -> Any:
         left = _operand(self.environment, other)
         if left is None:
-            return plain(other, int(self)) if isinstance(other, float | complex) else NotImplemented
+            return _with_float(self.environment, plain, other, self)
         return _combine(self.environment, rule, plain, left, self.expr, divides)
 
     setattr(SymInt, f"__{name}__", forward)
     setattr(SymInt, f"__r{name}__", reflected)
+
+
+def _with_float(environment: Environment, plain: Callable, left: Any, right: Any) -> Any:
+    """Combine an open integer with a float or a complex number, in either order."""
+    if any(isinstance(part, complex) for part in (left, right)):
+        return plain(*[int(part) if type(part) is SymInt else part for part in (left, right)])
+    return environment.number(plain, left, right) if any(isinstance(part, float) for part in (left, right)) else NotImplemented
 
 
 def _combine(environment: Environment, rule: Callable, plain: Callable, left: Expr, right: Expr, divides: bool) -> SymInt | int:
@@ -223,13 +251,19 @@ def _give_plain(name: str, plain: Callable[[Any, Any], Any]) -> None:
     setattr(SymInt, f"__r{name}__", reflected)
 
 
-def _give_comparison(name: str, relation: Callable[[Expr, Expr], Relation], plain: Callable[[Any, Any], bool]) -> None:
+def _give_comparison(
+    name: str, relation: Callable[[Expr, Expr], Relation], plain: Callable[[Any, Any], bool], nearest: Callable[[float], int]
+) -> None:
     def compare(self: SymInt, other: Any) -> Any:
         if type(other) is SymInt and other.environment is not self.environment:
             return NotImplemented  # integers of different environments are never equal
+        if type(other) is float and math.isfinite(other):
+            other = other if name in ("eq", "ne") and not other.is_integer() else nearest(other)
         right = _operand(self.environment, other)
         if right is None:
-            return plain(int(self), other) if isinstance(other, float | complex) else NotImplemented
+            if not isinstance(other, float | complex):
+                return NotImplemented
+            return plain(self.hint if _is_decided(other) else int(self), other)
         found = relation(self.expr, right)
         known = self.environment.prove(found)
         return SymBool(self.environment, found) if known is None else known
@@ -237,16 +271,22 @@ def _give_comparison(name: str, relation: Callable[[Expr, Expr], Relation], plai
     setattr(SymInt, f"__{name}__", compare)
 
 
+def _is_decided(other: Any) -> bool:
+    """Whether a comparison of any integer with this number has one answer: with infinity, NaN, or equality with a fraction."""
+    return type(other) is float
+
+
 for _name, _function, _divides in (
     ("add", operator.add, False), ("sub", operator.sub, False), ("mul", operator.mul, False),
     ("floordiv", operator.floordiv, True), ("mod", operator.mod, True),
 ):  # fmt: skip
     _give_arithmetic(_name, _function, _function, _divides)
-for _name in ("truediv", "lshift", "rshift", "and_", "or_", "xor"):
+for _name in ("lshift", "rshift", "and_", "or_", "xor"):
     _give_plain(_name.rstrip("_"), getattr(operator, _name))
-for _name, _relation in (
-    ("eq", equal), ("ne", different), ("ge", at_least), ("lt", below),
-    ("gt", lambda left, right: below(right, left)), ("le", lambda left, right: at_least(right, left)),
+for _name, _relation, _nearest in (
+    ("eq", equal, int), ("ne", different, int), ("ge", at_least, math.ceil), ("lt", below, math.ceil),
+    ("gt", lambda left, right: below(right, left), math.floor),
+    ("le", lambda left, right: at_least(right, left), math.floor),
 ):  # fmt: skip
-    _give_comparison(_name, _relation, getattr(operator, _name))
+    _give_comparison(_name, _relation, getattr(operator, _name), _nearest)
 _C.configure(symbolic_type=SymInt)

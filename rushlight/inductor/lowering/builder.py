@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 
 from rushlight.core.algebra import Expr, Var, as_expr, bounds
-from rushlight.core.dtype import bool_, dtype, int64, of_number
+from rushlight.core.dtype import bool_, dtype, float64, int64, of_number
 from rushlight.core.strides import broadcast_shapes
-from rushlight.core.symbolic import SymInt
+from rushlight.core.symbolic import SymFloat, SymInt, sym_float
 from rushlight.inductor.ir import (
     Buffer,
     Call,
@@ -86,13 +87,32 @@ def cast(value: Value, kind: dtype) -> Value:
     return Call(kind, "cast", (value,))
 
 
-def number_value(number: bool | int | float | SymInt | Expr, kind: dtype) -> Value:
-    """Return a number, which may be a symbolic size, as a value of type `kind`."""
+_FLOAT_CALLS = {
+    operator.add: "add", operator.sub: "sub", operator.mul: "mul", operator.truediv: "div", operator.pow: "pow",
+    operator.neg: "neg", operator.abs: "abs", math.sqrt: "sqrt",
+}  # fmt: skip
+"""The loops IR's calls for the functions of which open floats consist."""
+
+
+def number_value(number: bool | int | float | SymInt | SymFloat | Expr, kind: dtype) -> Value:
+    """Return a number, which may be a symbolic size or follow from such sizes, as a value of type `kind`."""
+    if type(number) is SymFloat:
+        return cast(_open_float(number), kind)
     if isinstance(number, SymInt | Expr):
         number = as_size(number)
         if isinstance(number, Expr):
             return cast(index_value(number), kind)
     return Constant(kind, convert_number(number, kind))
+
+
+def _open_float(number: SymFloat) -> Value:
+    """Return the calls that compute a float from open sizes, in float64 as Python does."""
+    parts = [number_value(part, float64) for part in number.parts]
+    if number.function is sym_float:
+        return parts[0]
+    if number.function not in _FLOAT_CALLS:
+        raise NotImplementedError(f"no lowering for {number.function.__name__} of open sizes ({number})")
+    return Call(float64, _FLOAT_CALLS[number.function], tuple(parts))
 
 
 def convert_number(number: bool | int | float, kind: dtype) -> bool | int | float:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
+from rushlight.jit.tracing.numbers import TracedFloat, TracedInt
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.schema import Type
 
@@ -85,8 +86,9 @@ def _scalar_operand(name: str, as_tensor: bool, alpha: bool = False) -> Callable
 
 
 def _fill(stack: list) -> Call:
-    """Return an indexed write of a number: a tensor of the target's dtype."""
-    made = (OfKind(stack[1], stack[0].dtype), _TENSOR)
+    """Return an indexed write of a number: a tensor of the target's dtype, or the tensor of a traced number."""
+    traced = isinstance(stack[1], TracedFloat) or type(stack[1]) is TracedInt
+    made = (stack[1] if traced else OfKind(stack[1], stack[0].dtype), _TENSOR)
     if not stack[0].dim():
         return Call("aten::copy_", [(stack[0], _TENSOR), made, (False, _BOOL)])
     return Call("aten::fill_", [(stack[0], _TENSOR), made])

@@ -369,10 +369,30 @@ def test_packed_batches_of_other_sizes(kind, options):
     torch.testing.assert_close(traced(*others), module(*others))
 
 
-def test_lists_of_sizes_are_constants_with_a_warning():
-    with pytest.warns(TracerWarning, match="torch.tensor results are registered as constants"):
-        traced = trace(lambda x: x * torch.tensor([x.size(0), 0.5]), torch.ones(3, 2))
-    torch.testing.assert_close(traced(torch.ones(1, 2)), torch.tensor([[3.0, 0.5]]))
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * torch.tensor([x.size(0), 0.5]),
+        lambda x: torch.tensor([[x.size(0), 7], [1, x.size(1)]]),
+        lambda x: torch.tensor(x.shape, dtype=torch.float64),
+        lambda x: torch._shape_as_tensor(x) + 1,
+        lambda x: torch.zeros(2).fill_(x.size(0)),
+        lambda x: torch.zeros(()).fill_(x.size(0) * 2),
+    ],
+)
+def test_tensors_of_sizes_follow_the_sizes(function):
+    traced = trace(function, torch.ones(3, 2))
+    other = torch.ones(5, 2)
+    torch.testing.assert_close(traced(other), function(other))
+
+
+def test_a_size_written_to_elements_follows_the_sizes():
+    def assign(x):
+        y = x.clone()
+        y[0] = x.size(0)
+        return y
+
+    torch.testing.assert_close(trace(assign, torch.ones(3, 2))(torch.ones(5, 2)), assign(torch.ones(5, 2)))
 
 
 class Inner(nn.Module):
