@@ -16,13 +16,11 @@ from hypothesis import strategies as st
 
 from rushlight import _C
 
-pytestmark = pytest.mark.usefixtures("small_heap")
-
 MEBIBYTE = 1 << 20
 
 
 @pytest.fixture(autouse=True)
-def fresh_cache():
+def fresh_cache(small_heap):
     """Each test starts with an empty cache and leaves the limit as it was."""
     limit = _C.allocator_statistics()["cache_limit_bytes"]
     gc.collect()

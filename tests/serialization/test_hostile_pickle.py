@@ -26,6 +26,7 @@ from tests.serialization.archives import (
     text,
 )
 
+pytestmark = pytest.mark.usefixtures("small_heap")
 FLOATS = {"0": bytes(16)}
 
 
