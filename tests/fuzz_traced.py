@@ -157,7 +157,6 @@ def main() -> int:
     warnings.simplefilter("ignore")
     with rushlight.no_grad(), pytorch().no_grad():
         for seed in range(options.start, options.start + options.seeds):
-            open("/tmp/lastseed","w").write(str(seed))
             is_native = seed % options.native_every == 0
             with native_after("0" if is_native else "1000"):
                 found = finding(seed, is_native)

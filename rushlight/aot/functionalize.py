@@ -19,13 +19,17 @@ from rushlight.core.layout import contiguous_format
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
-from rushlight.fx.fake_tensor import FakeTensorMode
+from rushlight.fx.fake_tensor import FakeTensorMode, needs_values
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import INPLACE_OF, aten
 
 FUNCTIONAL = {**INPLACE_OF, aten("index_put_"): aten("index_put")}
+
+
+def _needs_values(node: Node) -> bool:
+    return isinstance(node.target, OpOverload) and needs_values(node.target, list(map_arg(node.args, _fake)))
 
 
 def functionalize(module: GraphModule) -> None:
@@ -115,7 +119,8 @@ class _Functionalizer:
             node.args, node.kwargs = self._arguments(node, self.value(self.memory.source[node])), {}
         if node.all_input_nodes != before or not self.renewed.isdisjoint(before):
             self.renewed.add(node)
-            node.meta["val"] = self._calculate(node.target, node.args, node.kwargs)
+            if not _needs_values(node):  # its result keeps the symbols of sizes that values decide
+                node.meta["val"] = self._calculate(node.target, node.args, node.kwargs)
         storage = self.memory.storage.get(node)
         if storage is not None:
             self.known[node] = (self.version[storage], node)

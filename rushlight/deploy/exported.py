@@ -12,21 +12,25 @@ from contextlib import suppress
 from rushlight.compiler.passes import for_fusion
 from rushlight.core.algebra import Var
 from rushlight.core.pytree import LEAF, TreeSpec
-from rushlight.core.symbolic import ShapeEnv, SymInt
+from rushlight.core.symbolic import ShapeEnv, SymFloat, SymInt
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.deploy.graph_form import GraphForm, excluded_values, graph_form
 from rushlight.deploy.model import Method, Model, Parameter, check_tensor
 from rushlight.deploy.parts import DECOMPOSITIONS, PartsForm, PartsWriter
-from rushlight.deploy.refusals import MAY_FAIL, refuse_unsupported
+from rushlight.deploy.refusals import MAY_FAIL, refusal_of, refuse_unsupported
 from rushlight.deploy.spelling import identifier, in_user_names
 from rushlight.dynamo.unknown_sizes import UnknownSizes
 from rushlight.export.exported_program import ExportedProgram
 from rushlight.export.graph_signature import InputKind, OutputKind
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy_tensor import capture
+from rushlight.fx.symbolic_sizes import environment_of
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
-from rushlight.inductor.size_symbols import TensorInput, environment_of
+from rushlight.inductor.size_symbols import TensorInput
 from rushlight.inductor.sizes import Size, as_sizes
+from rushlight.ops.registry import aten
+
+_READ = aten("_local_scalar_dense")
 
 
 def add_exported(model: Model, name: str, program: ExportedProgram) -> Method:
@@ -49,6 +53,7 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
     inputs, size_names = _user_inputs(program), dict(program._size_names)
     module, unknown = _capture_below_autograd(program, fixed)
     if unknown.calls:
+        _refuse_floats(module, method.name)
         names = [each for each, _ in inputs]
         form = PartsWriter(model, method.name, size_names, lambda path, each: model.add_tensor_state(path, each)).write(
             module, names, unknown
@@ -65,6 +70,13 @@ def _add_graph(model: Model, method: Method, program: ExportedProgram, fixed: di
     form = graph_form(model.programs, module, names, model.weights, size_names)
     model.add_graph(form)
     _add_to_method(model, method, program, form, inputs, size_names, slots, len(seeds))
+
+
+def _refuse_floats(module: GraphModule, name: str) -> None:
+    """Raise NotExportable for a float that the program computes as a Python number."""
+    for node in module.graph.nodes:
+        if node.op == "call_function" and node.target is _READ and type(node.meta["val"]) is SymFloat:
+            raise refusal_of(name, node)
 
 
 def _add_to_method(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rushlight.core.symbolic import Relation, ShapeEnv
+from rushlight.core.symbolic import Relation, ShapeEnv, SymFloat, unknown_float
 from rushlight.dynamo.unknown_values import FAKE_RESULTS
 from rushlight.fx.fake_tensor import DataDependentError, FakeTensorMode
 from rushlight.ops.dispatcher import OpOverload
@@ -42,4 +42,6 @@ class UnknownSizes:
         if rule is None:
             raise DataDependentError(f"{op} needs the values of a tensor, which are not known while a program is captured")
         self.calls += 1
+        if op._opname == "_local_scalar_dense" and args[0].is_floating_point() and self.environment.keeps_floats:
+            return SymFloat(unknown_float)
         return rule(self.environment, [_SIZE_HINT] * _MAX_MASKS, *op.normalize(args, kwargs))

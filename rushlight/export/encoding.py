@@ -21,6 +21,7 @@ from rushlight.core.device import device
 from rushlight.core.pytree import LEAF, TreeSpec
 from rushlight.core.symbolic import SymInt, sym_float
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation
+from rushlight.dynamo.unknown_values import check_relation, rounded
 from rushlight.fx.node import Node
 from rushlight.ops.dispatcher import OpOverload, find_operator
 from rushlight.utils._pytree import SUPPORTED_SERIALIZED_TYPES
@@ -30,11 +31,13 @@ FUNCTIONS: dict[str, Callable] = {
         name: getattr(operator, name)
         for name in ("getitem", "add", "sub", "mul", "floordiv", "mod", "truediv", "pow", "neg", "abs")
     },
-    "sqrt": math.sqrt, "sym_float": sym_float,
+    "sqrt": math.sqrt, "sym_float": sym_float, "check_relation": check_relation, "rounded": rounded,
 }  # fmt: skip
+RELATIONS = (EQUAL, DIFFERENT, NOT_NEGATIVE)
 _OPERATOR = re.compile(r"[A-Za-z_]\w*::[A-Za-z_]\w*")
 _DTYPES = {kind.name: kind for kind in (*vars(dtypes).values(), *dtypes.STORED_TYPES) if isinstance(kind, dtypes.dtype)}
 _LAYOUTS = {str(value): value for value in vars(layouts).values() if isinstance(value, layouts.layout | layouts.memory_format)}
+_ERRORS = {kind.__name__: kind for kind in (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError)}
 _CONTAINERS = {kind.__name__: kind for kind in (list, tuple, dict, OrderedDict)}
 
 
@@ -91,9 +94,16 @@ _KINDS: dict[str, tuple[Any, Callable, Callable]] = {
     "dtype": (dtypes.dtype, lambda value: value.name, lambda name: dtype_named(name)),
     "device": (device, str, device),
     "layout": ((layouts.layout, layouts.memory_format), str, _LAYOUTS.__getitem__),
+    "error": (type, lambda value: _name_of_error(value), _ERRORS.__getitem__),
     "slice": (slice, lambda value: [encode(value.start), encode(value.stop), encode(value.step)], list),
     "ellipsis": (type(...), lambda value: 0, lambda found: ...),
 }
+
+
+def _name_of_error(kind: type) -> str:
+    if kind not in _ERRORS.values():
+        raise TypeError(f"an exported program that checks numbers with {kind.__name__} cannot be saved")
+    return kind.__name__
 
 
 def dtype_named(name: str) -> dtypes.dtype:
@@ -168,7 +178,7 @@ def encode_relation(relation: Relation) -> list:
 def decode_relation(found: list, symbols: dict[str, Var]) -> Relation:
     """Return the inverse of `encode_relation`."""
     kind, expression = found
-    if kind not in (EQUAL, DIFFERENT, NOT_NEGATIVE):
+    if kind not in RELATIONS:
         raise FormatError(f"no relation is called {kind!r:.50}")
     return Relation(kind, decode_size(expression, symbols))
 

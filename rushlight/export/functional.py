@@ -11,7 +11,10 @@ from dataclasses import replace
 
 from rushlight.aot.decompositions import TRAINING
 from rushlight.aot.functionalize import functionalize
+from rushlight.core.symbolic import ShapeEnv
 from rushlight.core.tensor import Tensor, wrap
+from rushlight.dynamo.unknown_sizes import UnknownSizes
+from rushlight.dynamo.unknown_values import check_relation
 from rushlight.export.errors import UserError
 from rushlight.export.graph_signature import (
     ExportGraphSignature,
@@ -23,12 +26,13 @@ from rushlight.export.graph_signature import (
     argument_kind,
 )
 from rushlight.export.names import add_placeholder
+from rushlight.export.tracing import add_checks
 from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import ModuleRunner, ProxyMode
-from rushlight.fx.symbolic_sizes import name_symbols
+from rushlight.fx.symbolic_sizes import environment_of, name_symbols
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
 
@@ -64,11 +68,25 @@ def _record_decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]
     fakes = FakeTensorMode()
     mode = ProxyMode(Graph(), fakes, {}, table)
     values = [_input(mode, node) for node in module.graph.nodes if node.op == "placeholder"]
-    with fakes, mode:
-        results = ModuleRunner(module, mode).run(*values)
+    unknown = UnknownSizes(environment_of(values) or ShapeEnv())
+    with fakes, mode, unknown.following(fakes):
+        results = _Runner(module, mode).run(*values)
+    add_checks(mode, unknown)
     mode.graph.output(tuple(mode.argument(value) for value in results))
     mode.graph.eliminate_dead_code()
     return GraphModule({}, mode.graph)
+
+
+class _Runner(ModuleRunner):
+    """Runs a graph's nodes, and keeps the checks of numbers that the program computes."""
+
+    def call_function(self, target: Callable, args: tuple, kwargs: dict) -> object:
+        """Return the result of a call."""
+        if target is not check_relation:
+            return super().call_function(target, args, kwargs)
+        node = self.mode.graph.call_function(check_relation, tuple([self.mode.argument(value) for value in args]))
+        node.meta["val"] = None
+        return None
 
 
 def _input(mode: ProxyMode, node: Node) -> object:

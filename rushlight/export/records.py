@@ -17,8 +17,11 @@ from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.symbolic import ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
+from rushlight.dynamo.unknown_sizes import UnknownSizes
+from rushlight.dynamo.unknown_values import check_relation
 from rushlight.export import graph_signature as signatures
 from rushlight.export.encoding import (
+    RELATIONS,
     FormatError,
     decode,
     decode_relation,
@@ -40,6 +43,7 @@ from rushlight.fx.fake_tensor import FakeTensorMode
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
+from rushlight.fx.symbolic_sizes import environment_of
 from rushlight.nn.parameter import Parameter
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.registry import aten
@@ -66,8 +70,9 @@ def tensors_of(program: ExportedProgram) -> dict[str, Tensor]:
 
 def write_program(program: ExportedProgram) -> dict[str, Any]:
     """Encode a program without its tensors."""
-    environment = _environment(program)
-    symbols = environment.symbols if environment is not None else ()
+    environment = environment_of([node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"])
+    # Reading the graph makes the symbols of numbers that it computes anew.
+    symbols = [symbol for symbol in environment.symbols if symbol not in environment.unknown] if environment is not None else []
     examples = tree_flatten(program.example_inputs)[0] if program.example_inputs else None
     return {
         "dialect": program.dialect,
@@ -84,12 +89,6 @@ def write_program(program: ExportedProgram) -> dict[str, Any]:
         "out_spec": encode_tree(program.call_spec.out_spec),
         "examples": None if examples is None else [None if isinstance(leaf, Tensor) else encode(leaf) for leaf in examples],
     }  # fmt: skip
-
-
-def _environment(program: ExportedProgram) -> ShapeEnv | None:
-    values = (node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder")
-    sizes = (size for value in values if isinstance(value, Tensor) for size in value.shape)
-    return next((size.environment for size in sizes if type(size) is SymInt), None)
 
 
 def _end(value: float) -> int | None:
@@ -163,26 +162,40 @@ def _read_symbol(environment: ShapeEnv, name: str, hint: int, least: int | None,
 def _read_graph(records: list[dict], environment: ShapeEnv, symbols: dict[str, Var]) -> Graph:
     graph, fakes = Graph(), FakeTensorMode()
     nodes: dict[str, Node] = {}
-    for record in records:
-        if record["op"] == "placeholder":
-            node = add_placeholder(graph, record["name"])
-            node.meta["val"] = _read_value(record["value"], environment, symbols, fakes)
-        elif record["op"] == "output":
-            node = graph.output(decode(record["args"], nodes)[0])
-        else:
-            node = _read_call(graph, record, nodes, fakes)
-        if node.op != "output" and node.name != record["name"]:
-            raise FormatError(f"the node {record['name']!r:.50} is there twice")
-        node.meta["stack_trace"] = record["stack_trace"]
-        nodes[record["name"]] = node
+    with UnknownSizes(environment).following(fakes):
+        for record in records:
+            nodes[record["name"]] = _read_node(graph, record, nodes, fakes, environment, symbols)
     graph.lint()
     return graph
+
+
+def _read_node(
+    graph: Graph, record: dict, nodes: dict[str, Node], fakes: FakeTensorMode, environment: ShapeEnv, symbols: dict[str, Var]
+) -> Node:
+    if record["op"] == "placeholder":
+        node = add_placeholder(graph, record["name"])
+        node.meta["val"] = _read_value(record["value"], environment, symbols, fakes)
+    elif record["op"] == "output":
+        node = graph.output(decode(record["args"], nodes)[0])
+    else:
+        node = _read_call(graph, record, nodes, fakes)
+    if node.op != "output" and node.name != record["name"]:
+        raise FormatError(f"the node {record['name']!r:.50} is there twice")
+    node.meta["stack_trace"] = record["stack_trace"]
+    return node
 
 
 def _read_call(graph: Graph, record: dict, nodes: dict[str, Node], fakes: FakeTensorMode) -> Node:
     args, kwargs = decode(record["args"], nodes), decode(record["kwargs"], nodes)
     node = graph.create_node("call_function", decode_target(record["target"]), args, kwargs, name=record["name"])
     values, named = map_arg(args, _value_of), map_arg(kwargs, _value_of)
+    if node.target is check_relation:
+        number, kind, message, error = values
+        if kind not in RELATIONS or type(message) is not str or not issubclass(error, Exception):
+            raise FormatError(f"a check of {kind!r:.50} with {message!r:.50}")
+        _check_numbers(record["target"], (number,))
+        node.meta["val"] = None
+        return node
     if not isinstance(node.target, OpOverload) and node.target is not operator.getitem:
         _check_numbers(record["target"], values)
     with ExcludeKeys(AUTOGRAD_BITS), fakes:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from rushlight.core.symbolic import UnknownSizeError
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.core.thread_state import state
@@ -109,7 +110,7 @@ def trace(module: Module, args: tuple, kwargs: dict, opened: OpenInputs, names: 
     unknown = UnknownSizes(opened.environment)
     with _unchanged_state(module, recorder), unknown.following(fakes):
         result = _run(recorder, module, fake_args, fake_kwargs)
-    _check_supposed(recorder, unknown)
+    add_checks(recorder, unknown)
     outputs, out_spec = tree_flatten(result)
     specs = [_output(recorder, value) for value in outputs]
     graph.output(tuple(node for node, _ in specs))
@@ -124,14 +125,14 @@ def _run(recorder: _Recorder, module: Module, args: tuple, kwargs: dict) -> obje
     with exporting(), recording(recorder.record):
         try:
             return module(*args, **kwargs)
-        except DataDependentError as error:
+        except (DataDependentError, UnknownSizeError) as error:
             raise UserError(
                 f"Could not export a part of the program that depends on the values of a tensor: {error}\n"
                 f"{_user_line(error)}\nUse torch.where in the place of such a branch."
             ) from error
 
 
-def _check_supposed(recorder: _Recorder, unknown: UnknownSizes) -> None:
+def add_checks(recorder: ProxyMode, unknown: UnknownSizes) -> None:
     """Add checks to the graph for assumptions about computed numbers, except numbers that are internal to one operator."""
     for relation in unknown.supposed:
         if not recorder.symbols.has_symbols_of(relation.expression):

@@ -136,7 +136,7 @@ class ProxyMode(DispatchMode):
         elif isinstance(result, Tensor):
             self.track(result, node)
             self._bind_unknown(result, node)
-        elif type(result) is SymInt:
+        elif type(result) in (SymInt, SymFloat):
             node.meta["val"] = result
             self.symbols.bind(result, node)
         return result

@@ -66,6 +66,8 @@ class SymbolNodes:
         """Record that a placeholder holds `value`: a SymInt, or a fake tensor with symbols among its sizes and strides."""
         if type(value) is SymInt:
             self._nodes.setdefault(value.expr, placeholder)
+        elif type(value) is SymFloat:
+            self._floats[id(value)] = value, placeholder
         elif isinstance(value, Tensor):
             for reader, values in (("sym_size", value._impl.sizes), ("sym_stride", value._impl.strides)):
                 for dim, item in enumerate(values):
@@ -153,6 +155,16 @@ class SymbolNodes:
         node.meta["val"] = node.meta["example_value"] = function(*values)
         node.meta["stack_trace"] = self.trace()
         return node
+
+
+def environment_of(values: Sequence[object]) -> ShapeEnv | None:
+    """Return the environment of the symbols in fake values; None if all sizes are known."""
+    for value in values:
+        numbers = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
+        for number in numbers:
+            if isinstance(number, SymInt):
+                return number.environment
+    return None
 
 
 def name_symbols(graph: Graph) -> None:

@@ -19,6 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.fx.annotations import innermost_frame
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
+from rushlight.fx.symbolic_sizes import environment_of
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, Load, Operand, buffer_text, walk
 from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.complex_box import ComplexBox, complex_operand, into_memory, parts_of_memory
@@ -27,7 +28,7 @@ from rushlight.inductor.lowering.registry import LOWERINGS
 from rushlight.inductor.origins import note
 from rushlight.inductor.partial_writes import PartialWrite, lower_partial_write, partial_writes
 from rushlight.inductor.plan import OutputView
-from rushlight.inductor.size_symbols import SizeSymbols, environment_of
+from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes, row_major
 from rushlight.inductor.tensor_box import StorageBox, TensorBox
 from rushlight.inductor.write_backs import WriteBack, is_write_back

@@ -13,6 +13,7 @@ from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.dtype import dtype
 from rushlight.core.symbolic import Relation, ShapeEnv, SymInt
 from rushlight.core.tensor import Tensor
+from rushlight.fx.symbolic_sizes import environment_of
 from rushlight.inductor.sizes import Size, UnsupportedSize, as_size, as_sizes, symbols_of
 
 
@@ -134,13 +135,3 @@ def _input_spec_of(value: object) -> TensorInput | Size:
     if isinstance(value, int | SymInt) and not isinstance(value, bool):
         return as_size(value)
     raise UnsupportedSize(f"an input of the graph is {value!r}, neither a tensor nor an integer")
-
-
-def environment_of(values: Sequence[object]) -> ShapeEnv | None:
-    """Return the environment of the symbols in fake values; None if all sizes are known."""
-    for value in values:
-        numbers = (*value.shape, *value.stride()) if isinstance(value, Tensor) else (value,)
-        for number in numbers:
-            if isinstance(number, SymInt):
-                return number.environment
-    return None

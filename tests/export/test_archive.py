@@ -154,3 +154,29 @@ def test_forged_programs_are_errors_or_programs(value):
             load(_changed(content, "program.json", lambda _, text=text: text))
         except RuntimeError as error:
             assert "not a valid exported program" in str(error)
+
+
+class NumbersFromValues(rushlight.nn.Module):
+    """Sizes that values decide, with bounds that are checked when the program runs."""
+
+    def forward(self, x, i):
+        n = i.max().item()
+        rushlight._check(n >= 2)
+        rushlight._check(n <= x.shape[0])
+        chosen = x[x > 0]
+        return rushlight.where(x > 0)[0], chosen.sum(), rushlight.zeros(n) + 1, x.narrow(0, 0, n), n * 2
+
+
+@pytest.mark.parametrize("opened", [{0: Dim.AUTO}, None])
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_programs_with_sizes_that_values_decide_come_back(tmp_path, opened, decomposed):
+    example = rushlight.tensor([1.0, -1.0, 2.0, 3.0, 4.0]), rushlight.tensor([3, 1])
+    program = export(NumbersFromValues(), example, dynamic_shapes=(opened, None))
+    program = program.run_decompositions() if decomposed else program
+    rushlight.export.save(program, tmp_path / "program.pt2")
+    loaded = rushlight.export.load(tmp_path / "program.pt2").module()
+    x, i = rushlight.tensor([4.0, -3.0, 2.0, -1.0, 1.0]), rushlight.tensor([2, 4])
+    for found, wanted in zip(loaded(x, i), NumbersFromValues()(x, i), strict=True):
+        rushlight.testing.assert_close(found, wanted)
+    with pytest.raises(RuntimeError, match="u0 >= 2"):
+        loaded(x, rushlight.tensor([1, 1]))

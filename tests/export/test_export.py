@@ -293,3 +293,39 @@ def test_a_size_that_the_program_fixed_is_named():
     program = export(Fixed(), (rushlight.ones(3),), dynamic_shapes=({0: Dim.AUTO},))
     with pytest.raises(AssertionError, match=r"Guard failed: x.size\(\)\[0\] == 3, got 5"):
         program.module()(rushlight.ones(5))
+
+
+class FloatFromValues(rushlight.nn.Module):
+    def forward(self, x):
+        s = x.abs().max().item()
+        return x / s, rushlight.full((2,), s * 2), rushlight.tensor([s, 1.0]), x.shape[0] * s
+
+
+@pytest.mark.parametrize("decomposed", [False, True])
+def test_floats_that_values_decide_are_kept(decomposed, tmp_path):
+    program = export(FloatFromValues(), (rushlight.ones(4),), dynamic_shapes=({0: Dim("n")},))
+    program = program.run_decompositions() if decomposed else program
+    other = rushlight.tensor([1.0, 2, -3, 4, 5])
+    _assert_equal(program.module()(other), FloatFromValues()(other))
+    rushlight.export.save(program, tmp_path / "program.pt2")
+    _assert_equal(rushlight.export.load(tmp_path / "program.pt2").module()(other), FloatFromValues()(other))
+
+
+def test_branches_on_floats_that_values_decide_are_refused():
+    class Branches(rushlight.nn.Module):
+        def forward(self, x):
+            return x + 1 if x.sum().item() > 2 else x
+
+    with pytest.raises(UserError, match=r"which the program computes[\s\S]*x.sum\(\).item\(\) > 2"):
+        export(Branches(), (rushlight.ones(4),))
+
+
+def test_writes_before_sizes_that_values_decide_are_made_functional():
+    class Writes(rushlight.nn.Module):
+        def forward(self, x):
+            y = x.clone().clamp_(min=0)
+            return rushlight.where(y > 0)[0], y[y > 0]
+
+    program = export(Writes(), (rushlight.ones(4),), dynamic_shapes=({0: Dim("n")},)).run_decompositions()
+    other = rushlight.tensor([1.0, -2.0, 3.0])
+    _assert_equal(program.module()(other), Writes()(other))

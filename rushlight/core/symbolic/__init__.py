@@ -12,13 +12,12 @@ from rushlight.core.symbolic.environment import (
     ShapeEnv,
     ShapeGuard,
     UnguardedSizeError,
-    UnknownSizeError,
 )  # fmt: skip
-from rushlight.core.symbolic.floats import SymFloat, sym_float, sym_sqrt
-from rushlight.core.symbolic.integers import SymBool, SymInt
+from rushlight.core.symbolic.floats import SymFloat, sym_float, sym_sqrt, unknown_float
+from rushlight.core.symbolic.integers import SymBool, SymInt, UnknownSizeError
 from rushlight.core.symbolic.relations import Relation
 
 __all__ = [
     "Binding", "ConstraintViolationError", "Relation", "ShapeEnv", "ShapeGuard", "SymBool", "SymFloat", "SymInt",
-    "UnguardedSizeError", "UnknownSizeError", "sym_float", "sym_sqrt",
+    "UnguardedSizeError", "UnknownSizeError", "sym_float", "sym_sqrt", "unknown_float",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rushlight.core.algebra import Const, Expr, Var, as_expr, is_nonnegative
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.symbolic.floats import number_of
-from rushlight.core.symbolic.integers import SymInt
+from rushlight.core.symbolic.integers import SymInt, UnknownSizeError
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE, Relation, at_least, below, equal
 
 Value = SymInt | int
@@ -27,10 +27,6 @@ class UnguardedSizeError(RuntimeError):
 
 class ConstraintViolationError(RuntimeError):
     """A size marked as dynamic was specialized, or the capture does not hold for the whole allowed range."""
-
-
-class UnknownSizeError(RuntimeError):
-    """A program branched on a size that is known only at run time, and the stated limits don't decide the branch."""
 
 
 class Binding(NamedTuple):

@@ -16,10 +16,22 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core.symbolic.integers import SymInt
+from rushlight.core.symbolic.integers import SymInt, UnknownSizeError
 
 _LARGEST_FACTOR = 1 << 16
 """Products of a size and a numerator below this bound are exact in a float."""
+
+
+_EXAMPLE = 1.5
+"""The hint of floats that the program computes."""
+
+
+def unknown_float() -> float:
+    """Stand for a float that the program computes: `SymFloat(unknown_float)`. UnknownSizeError for its value."""
+    raise UnknownSizeError(
+        "the value of a float is needed, which the program computes: it is known when it runs, and may be another one each "
+        "time. Keep it in a tensor, or use torch.where in the place of a branch"
+    )
 
 
 def sym_float(number: float) -> Any:
@@ -58,7 +70,7 @@ class SymFloat:
     @property
     def hint(self) -> float:
         """Return the value in the example."""
-        return _evaluated(self, lambda size: size.hint)
+        return _evaluated(self, lambda size: size.hint, lambda: _EXAMPLE)
 
     def sizes(self) -> Iterator[SymInt]:
         """Yield the open sizes that the number follows from."""
@@ -69,7 +81,7 @@ class SymFloat:
                 yield part
 
     def __float__(self) -> float:
-        return _evaluated(self, int)
+        return _evaluated(self, int, unknown_float)
 
     def __complex__(self) -> complex:
         return complex(float(self))
@@ -143,12 +155,13 @@ def _quotient(number: SymFloat) -> tuple[Any, Any] | None:
     return None
 
 
-def _evaluated(number: Any, value_of: Callable[[SymInt], int]) -> Any:
+def _evaluated(number: Any, value_of: Callable[[SymInt], int], value_of_unknown: Callable[[], float]) -> Any:
     if type(number) is SymInt:
         return value_of(number)
     if type(number) is not SymFloat:
         return number
-    return number.function(*[_evaluated(part, value_of) for part in number.parts])
+    function = value_of_unknown if number.function is unknown_float else number.function
+    return function(*[_evaluated(part, value_of, value_of_unknown) for part in number.parts])
 
 
 def _give_arithmetic(function: Callable) -> None:
@@ -175,7 +188,7 @@ def number_of(function: Callable, *parts: Any) -> Any:
     if function is operator.pow:
         parts = tuple([sym_float(part) for part in parts])
     made = SymFloat(function, *parts)
-    return made if type(made.hint) is float else function(*[_evaluated(part, int) for part in parts])
+    return made if type(made.hint) is float else function(*[_evaluated(part, int, unknown_float) for part in parts])
 
 
 def _give_comparison(name: str) -> None:

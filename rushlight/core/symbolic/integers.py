@@ -23,6 +23,10 @@ from rushlight.core.symbolic.relations import Relation, at_least, below, differe
 _MAX_POWER = 8
 
 
+class UnknownSizeError(RuntimeError):
+    """A program needs a number that is known only at run time, and the stated limits don't decide what it asks."""
+
+
 class Environment(Protocol):
     """The methods that symbolic integers call on their environment."""
 
