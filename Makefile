@@ -166,6 +166,7 @@ fuzz: oracle
 	$(BIN)/python -m tests.fuzz_inductor $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_gradients $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_traced $(FUZZ_FLAGS)
+	$(BIN)/python -m tests.fuzz_exported $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_scripted $(FUZZ_FLAGS)
 	$(BIN)/python -m tests.fuzz_views $(FUZZ_VIEWS_FLAGS)
 	$(BIN)/python -m tests.fuzz_arguments $(FUZZ_ARGUMENTS_FLAGS)

@@ -27,7 +27,7 @@ from rushlight.core.device import CPU, device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, BATCHED_BIT, CPU_KEYS, META_KEYS
 from rushlight.core.dtype import ALL, BITS_TYPES, NARROW_TYPES, dtype
 from rushlight.core.storage import borrow, without_data
-from rushlight.core.strides import contiguous_strides
+from rushlight.core.strides import contiguous_strides, storage_extent
 from rushlight.core.thread_state import state
 
 __all__ = [
@@ -99,9 +99,11 @@ def empty_meta_impl(
     sizes: tuple[int, ...], element_type: dtype, where: device, strides: tuple[int, ...] | None = None
 ) -> TensorImpl:
     """Return an impl without data; row-major unless `strides` are given."""
+    count = math.prod(sizes)
+    if strides and count and type(count) is int:
+        count = storage_extent(sizes, strides, 0)
     strides = strides or contiguous_strides(sizes)
-    nbytes = math.prod(sizes) * element_type.itemsize
-    storage = without_data(nbytes if type(nbytes) is int else UNKNOWN_NBYTES)
+    storage = without_data(count * element_type.itemsize if type(count) is int else UNKNOWN_NBYTES)
     return _apply_inference_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
 
 

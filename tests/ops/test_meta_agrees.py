@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import rushlight as rl
+
 from rushlight.core.device import META
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import empty_meta_impl
@@ -57,3 +59,9 @@ def test_meta_gives_the_geometry_of_cpu(sample: Sample):
             on_meta(sample)
         return
     assert geometry(on_meta(sample)) == geometry(sample.call())
+
+
+@pytest.mark.parametrize("size, stride", [((9, 7, 1), (14, 2, 2)), ((3,), (0,)), ((2, 0), (5, 1)), ((2, 3), (1, 2)), ((), ())])
+def test_storages_of_strided_tensors_have_the_size_that_memory_has(size, stride):
+    made = [rl.empty_strided(size, stride, device=device).untyped_storage().nbytes() for device in ("meta", "cpu")]
+    assert made[0] == made[1]
