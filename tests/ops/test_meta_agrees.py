@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import rushlight as rl
-
 from rushlight.core.device import META
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import empty_meta_impl
