@@ -103,6 +103,14 @@ def check_factor(name: str, value: complex, kind: dtype) -> None:
     check_number(value, kind)
 
 
+def check_exponent(exponent: object, kind: dtype) -> None:
+    """Raise RuntimeError unless a number can be the exponent of integers of `kind`; tensors are not checked."""
+    if type(exponent) is int or isinstance(exponent, np.number):
+        check_number(exponent, kind)
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+
+
 def _holds(value: complex, kind: dtype) -> bool:
     if isinstance(value, complex):
         if not kind.is_complex:

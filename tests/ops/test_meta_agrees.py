@@ -64,3 +64,22 @@ def test_meta_gives_the_geometry_of_cpu(sample: Sample):
 def test_storages_of_strided_tensors_have_the_size_that_memory_has(size, stride):
     made = [rl.empty_strided(size, stride, device=device).untyped_storage().nbytes() for device in ("meta", "cpu")]
     assert made[0] == made[1]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda x: x + 2**70, "int too big"), (lambda x: x == 2**64 + 1, "int too big"), (lambda x: x % -(2**70), "int too big"),
+        (lambda x: x**-1, "negative integer powers"), (lambda x: rl.add(x, x, alpha=0.5), "must not be a floating point"),
+        (lambda x: rl.add(x.to(rl.int8), x.to(rl.int8), alpha=300), "without overflow"),
+        (lambda x: x.to(rl.uint8).fill_(300), "without overflow"), (lambda x: -(x > 0), "Negation"),
+        (lambda x: rl.relu(x > 0), "Boolean inputs"), (lambda x: x.float().uniform_(3, -1), "from=3 > to=-1"),
+        (lambda x: x.float().normal_(0, -1), "std >= 0.0"), (lambda x: x.float().exponential_(0), "lambda > 0.0"),
+        (lambda x: rl.nn.functional.gelu(x.float(), approximate="other"), "either none or tanh"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["memory", "meta", "compiled"])
+def test_numbers_are_refused_in_every_form(call, message, form):
+    x = rl.ones(2, dtype=rl.int64, device="meta" if form == "meta" else "cpu")
+    with pytest.raises((RuntimeError, OverflowError), match=message):
+        (rl.compile(call) if form == "compiled" else call)(x)

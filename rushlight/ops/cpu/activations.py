@@ -12,6 +12,7 @@ from rushlight.ops.cpu.common import apply
 from rushlight.ops.cpu.pointwise import sigmoid
 from rushlight.ops.cpu.special import erf
 from rushlight.ops.meta.checks import not_implemented
+from rushlight.ops.meta.pointwise import check_approximate
 from rushlight.ops.promotion import float_type, result_type
 from rushlight.ops.registry import cpu, elementwise
 
@@ -42,14 +43,9 @@ def _gelu_parts(x: np.ndarray, approximate: str) -> tuple[np.ndarray, np.ndarray
     return 0.5 * (1 + bent), 0.5 * (1 - bent * bent) * slope
 
 
-def _check_approximate(approximate: str) -> None:
-    if approximate not in ("none", "tanh"):
-        raise RuntimeError(f"approximate argument must be either none or tanh, got {approximate!r}")
-
-
 @elementwise("gelu")
 def gelu(self, *, approximate="none", out=None):
-    _check_approximate(approximate)
+    check_approximate(approximate)
     kind = self.dtype
     if not kind.is_floating_point:
         raise not_implemented("GeluKernelImpl", kind)
@@ -63,7 +59,7 @@ def gelu(self, *, approximate="none", out=None):
 
 @cpu("gelu_backward")
 def gelu_backward(grad_output, self, *, approximate="none"):
-    _check_approximate(approximate)
+    check_approximate(approximate)
     kind = result_type(grad_output, self)
     if not kind.is_floating_point:
         raise not_implemented("GeluBackwardKernelImpl", kind)

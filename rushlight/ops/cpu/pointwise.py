@@ -12,7 +12,8 @@ from rushlight.ops.cpu import native
 from rushlight.ops.cpu.common import UNROUNDED_NUMBER_OPERATIONS, apply, convert, empty, layout_of, make, number, operand
 from rushlight.ops.cpu.special import erf
 from rushlight.ops.meta.checks import not_implemented
-from rushlight.ops.promotion import check_factor, check_number, float_type, result_type
+from rushlight.ops.meta.pointwise import check_negatable
+from rushlight.ops.promotion import check_exponent, check_factor, float_type, result_type
 from rushlight.ops.registry import cpu, elementwise
 
 
@@ -96,21 +97,11 @@ def _check_real(name: str, kind: dtype) -> None:
         raise not_implemented(f"{name.partition('.')[0]}_cpu", kind)
 
 
-def _check_negatable(name: str, kind: dtype) -> None:
-    if kind is bool_ and name == "neg":
-        raise RuntimeError(
-            "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the "
-            "`~` or `logical_not()` operator instead."
-        )
-    if kind is bool_ and name == "relu":
-        raise RuntimeError("Boolean inputs not supported for relu")
-
-
 def _register_same_type(name: str, ufunc: Callable) -> None:
     @elementwise(name)
     def same_type(self, *, out=None):
         kind = self._impl.dtype
-        _check_negatable(name, kind)
+        check_negatable(name, kind)
         _check_real(name, kind)
         return apply(np.positive if kind is bool_ and name == "sign" else ufunc, kind, kind, self, out=out)
 
@@ -285,15 +276,13 @@ _POWERS = {2: np.square, 3: _cube, 0.5: np.sqrt, -0.5: _rsqrt, -1: np.reciprocal
 @elementwise("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
 def pow_(self, exponent, *, out=None):
     kind = result_type(self, exponent)
-    if kind.is_integral and not isinstance(exponent, Tensor):
-        check_number(exponent, kind)
-    if not kind.is_integral:
+    if kind.is_integral:
+        check_exponent(exponent, kind)
+    else:
         special = _POWERS.get(exponent) if isinstance(exponent, int | float) else None
         if special is not None:
             return apply(special, kind, kind, self, out=out)
         return apply(np.power, kind, kind, self, exponent, out=out)
-    if isinstance(exponent, int) and exponent < 0:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
     return apply(_integer_power, int64 if kind is bool_ else kind, kind, self, exponent, out=out)
 
 

@@ -16,17 +16,13 @@ from rushlight.core.generator import Generator, default_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
 from rushlight.ops.meta.checks import check_writable, not_implemented
+from rushlight.ops.meta.sampling import check_normal, check_uniform, two_bounds
 from rushlight.ops.registry import cpu
 from rushlight.ops.views_complex import view_as_real
 
 _CHUNK = 1 << 20
 _BLOCK = 16
 _MANTISSA = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-
-
-def _check_floating(self: Tensor, name: str) -> None:
-    if not self.dtype.is_floating_point:
-        raise not_implemented(name, self.dtype)
 
 
 def fill_random(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
@@ -47,21 +43,11 @@ def fill_random(self: Tensor, draw: Callable[[int], np.ndarray]) -> Tensor:
 @cpu("uniform_")
 def uniform_(self, *bounds, generator=None, **named):
     # `from` is a Python keyword, so it cannot be a parameter name.
-    low, high = _bounds(bounds, named, ("from", "to"), (0.0, 1.0), "uniform_")
+    low, high = two_bounds(bounds, named, ("from", "to"), (0.0, 1.0), "uniform_")
     if self.dtype.is_complex:
         uniform_(view_as_real(self), low, high, generator=generator)
         return self
-    _check_floating(self, "check_uniform_bounds")
-    for name, bound in (("from", low), ("to", high)):
-        if not abs(bound) <= finfo(self.dtype).max:
-            raise RuntimeError(f"{name} is out of bounds for {self.dtype}, got {bound}")
-    if not low <= high:
-        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
-    if high - low > finfo(self.dtype).max:
-        raise RuntimeError(
-            f"uniform_ expects to-from <= {finfo(self.dtype).max:g}, the greatest {self.dtype.name}, but found to={high:g} and "
-            f"from={low:g} which result in to-from to exceed the limit"
-        )
+    check_uniform(self, low, high)
     check_writable(self, "uniform_")
     source = generator or default_generator
     with source.lock:
@@ -81,24 +67,13 @@ def uniform_(self, *bounds, generator=None, **named):
         return fill_random(self, between)
 
 
-def _bounds(given: tuple, named: dict, names: tuple[str, str], defaults: tuple, op: str) -> list:
-    values = dict(zip(names, defaults, strict=True))
-    if not given and not named:
-        return list(defaults)
-    if len(given) > 2 or not set(named) <= set(names[len(given) :]):
-        raise TypeError(f"{op} takes {names[0]!r}, {names[1]!r} and generator, but got {given} and {sorted(named)}")
-    return list({**values, **dict(zip(names, given, strict=False)), **named}.values())
-
-
 @cpu("normal_")
 def normal_(self, mean=0.0, std=1.0, *, generator=None):
-    if not std >= 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    check_normal(self, mean, std)
     if self.dtype.is_complex:
         # `std` is the deviation of the complex number: each part has half the variance.
         normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
         return self
-    _check_floating(self, "normal_kernel_cpu")
     check_writable(self, "normal_")
     source, impl = generator or default_generator, self._impl
     with source.lock:
@@ -157,7 +132,7 @@ def _check_in_range(value: int, kind: dtype, name: str) -> None:
 
 @cpu("random_.from")
 def random_from(self, *bounds, generator=None, **named):
-    low, high = _bounds(bounds, named, ("from", "to"), (0, None), "random_")
+    low, high = two_bounds(bounds, named, ("from", "to"), (0, None), "random_")
     kind = self.dtype
     if kind.is_complex:
         raise not_implemented("random_", kind)

@@ -128,7 +128,13 @@ def copy_(self, src, non_blocking=False):
     return self
 
 
-@meta("fill_.Scalar", "uniform_", "normal_", "random_.from", "bernoulli_.float")
+@meta("fill_.Scalar")
+def fill_(self, value):
+    check_number(value, self.dtype)
+    return self
+
+
+@meta("uniform_", "normal_", "random_.from", "bernoulli_.float")
 def overwrite(self, *args, **kwargs):
     return self
 

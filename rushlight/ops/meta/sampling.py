@@ -2,12 +2,47 @@
 
 from __future__ import annotations
 
-from rushlight.core.dtype import bool_, int64
+from rushlight.core.dtype import bool_, finfo, int64
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.ops.meta.checks import check_writable, not_implemented
 from rushlight.ops.meta.common import empty, like
 from rushlight.ops.registry import meta
+
+
+def check_uniform(self: Tensor, low: float, high: float) -> None:
+    """Raise RuntimeError unless the range and its length fit the dtype; NotImplementedError for integers."""
+    if not self.dtype.is_floating_point:
+        raise not_implemented("check_uniform_bounds", self.dtype)
+    largest = finfo(self.dtype).max
+    for name, bound in (("from", low), ("to", high)):
+        if not abs(bound) <= largest:
+            raise RuntimeError(f"{name} is out of bounds for {self.dtype}, got {bound}")
+    if not low <= high:
+        raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
+    if high - low > largest:
+        raise RuntimeError(
+            f"uniform_ expects to-from <= {largest:g}, the greatest {self.dtype.name}, but found to={high:g} and "
+            f"from={low:g} which result in to-from to exceed the limit"
+        )
+
+
+def check_normal(self: Tensor, mean: float, std: float) -> None:
+    """Raise RuntimeError for a negative deviation; NotImplementedError for integers."""
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if not self.dtype.is_floating_point and not self.dtype.is_complex:
+        raise not_implemented("normal_kernel_cpu", self.dtype)
+
+
+def two_bounds(given: tuple, named: dict, names: tuple[str, str], defaults: tuple, op: str) -> list:
+    """Return the two numbers of a call whose first is named by a keyword of Python; TypeError for other arguments."""
+    values = dict(zip(names, defaults, strict=True))
+    if not given and not named:
+        return list(defaults)
+    if len(given) > 2 or not set(named) <= set(names[len(given) :]):
+        raise TypeError(f"{op} takes {names[0]!r}, {names[1]!r} and generator, but got {given} and {sorted(named)}")
+    return list({**values, **dict(zip(names, given, strict=False)), **named}.values())
 
 
 def check_cauchy(self: Tensor, median: float, sigma: float) -> None:
@@ -81,8 +116,51 @@ def bernoulli_(self, p, *, generator=None):
     return self
 
 
-@meta("cauchy_", "exponential_", "geometric_", "log_normal_", "random_")
-def overwrite(self, *args, **kwargs):
+@meta("uniform_")
+def uniform_(self, *bounds, generator=None, **named):
+    if not self.dtype.is_complex:
+        check_uniform(self, *two_bounds(bounds, named, ("from", "to"), (0.0, 1.0), "uniform_"))
+    check_writable(self, "uniform_")
+    return self
+
+
+@meta("normal_")
+def normal_(self, mean=0.0, std=1.0, *, generator=None):
+    check_normal(self, mean, std)
+    check_writable(self, "normal_")
+    return self
+
+
+@meta("cauchy_")
+def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
+    check_cauchy(self, median, sigma)
+    check_writable(self, "cauchy_")
+    return self
+
+
+@meta("exponential_")
+def exponential_(self, lambd=1.0, *, generator=None):
+    check_exponential(self, lambd)
+    check_writable(self, "exponential_")
+    return self
+
+
+@meta("geometric_")
+def geometric_(self, p, *, generator=None):
+    check_geometric(self, p)
+    check_writable(self, "geometric_")
+    return self
+
+
+@meta("log_normal_")
+def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
+    check_log_normal(self, std)
+    check_writable(self, "log_normal_")
+    return self
+
+
+@meta("random_")
+def random_(self, *args, **kwargs):
     check_writable(self, "random_")
     return self
 
