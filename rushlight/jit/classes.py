@@ -25,6 +25,7 @@ from rushlight.jit.compiler import (
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.emitter import signature
 from rushlight.jit.emit.python_values import PythonResolver
+from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.frontend.definitions import build_def, get_jit_class_def
 from rushlight.jit.function import Function
@@ -116,7 +117,15 @@ def define_class(kind: type, lookup: Lookup) -> ClassType:
     """Return the type of a class with its methods declared, and `__init__` compiled."""
     made = ClassType(qualified_name(kind), python_class=kind)
     remember_type(kind, made)
-    resolver = PythonResolver(lookup, compiler)
+    try:
+        _declare_members(kind, made, PythonResolver(lookup, compiler))
+    except ErrorReport as error:
+        error.leave(made.name)
+        raise
+    return made
+
+
+def _declare_members(kind: type, made: ClassType, resolver: PythonResolver) -> None:
     skipped = [name for name, each in vars(kind).items() if is_ignored(_function_of(each)) or is_unused(_function_of(each))]
     tree = get_jit_class_def(kind, made.short_name, skipped)
     _declare_annotated(tree, made, resolver)
@@ -129,7 +138,6 @@ def define_class(kind: type, lookup: Lookup) -> ClassType:
         made.properties[each.ident.name] = (getter, setter)
     if "__init__" in made.methods:
         made.methods["__init__"].ensure_defined()
-    return made
 
 
 def _declare_annotated(tree: ClassDef, made: ClassType, resolver: PythonResolver) -> None:

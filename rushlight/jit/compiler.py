@@ -118,12 +118,20 @@ class PythonCompiler:
         self, definition: Def, name: str, resolver: PythonResolver, defaults: dict[str, object], owner: ClassType | None = None
     ) -> Function:
         """Return a function from a tree. With a declared return type its schema is known before its body is compiled."""
-        schema = signature(definition.decl, name, resolver.type, defaults, owner)
+        try:
+            schema = signature(definition.decl, name, resolver.type, defaults, owner)
+        except ErrorReport as error:
+            error.add_call(definition.ident.name, definition.range)
+            raise
 
         def emit(function: Function) -> None:
             graph = Graph()
             emitter = Emitter(resolver, graph, owner, definition.ident.name)
-            found = emitter.emit_def(definition, schema)
+            try:
+                found = emitter.emit_def(definition, schema)
+            except ErrorReport as error:
+                error.leave(emitter.full_name)
+                raise
             run_cleanup_passes(graph)
             function.set_graph(graph, found)
 

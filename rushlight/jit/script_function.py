@@ -142,7 +142,8 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:
         raise CannotBind(
-            f"{name}() expected at most {positional} argument(s) but received {len(args)} argument(s). Declaration: {schema}"
+            f"{name}() expected at most {positional} argument(s) but received {len(args)} positional argument(s). "
+            f"Declaration: {schema}"
         )
     bound, used = [], 0
     for index, argument in enumerate(arguments):
@@ -161,8 +162,8 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
             bound.append(to_script(value, argument.type))
         except CannotConvert as error:
             raise CannotBind(
-                f"{name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead found type "
-                f"'{type(value).__name__}'.\nPosition: {index}\n{error}\nDeclaration: {schema}"
+                f"{name}() Expected a value of type '{argument.type_text}' for argument '{argument.name}' but instead found type "
+                f"'{type(value).__name__}'.{argument.inference_hint}\nPosition: {index}\n{error}\nDeclaration: {schema}"
             ) from None
     if used != len(kwargs):
         unknown = next(key for key in kwargs if key not in schema.positions)

@@ -63,7 +63,7 @@ class BoundBuiltin(SugaredValue):
     value: Value
 
     def kind(self) -> str:
-        return "builtin method"
+        return "builtin"
 
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]

@@ -61,6 +61,13 @@ class CallEmitter:
 
     def emit_apply(self, tree: Apply, hint: Type | None = None) -> SugaredValue:
         """Emit `callee(arguments)`."""
+        try:
+            return self._emit_call_of(tree, hint)
+        except ErrorReport as error:
+            error.add_call(self.full_name, tree.range)
+            raise
+
+    def _emit_call_of(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if isinstance(tree.callee, Var) and self.environment.find(tree.callee.name) is None:
             special = _SPECIAL.get(tree.callee.name)
             if special is not None and not self.is_shadowed(tree.callee.name):
@@ -203,7 +210,7 @@ class CallEmitter:
         while isinstance(element, ListType):
             element, depth = element.element, depth + 1
         if element not in _TOLIST_KINDS:
-            raise ErrorReport(where, f"Returned list element type {element} must be one of int, float, complex and bool")
+            raise ErrorReport(where, f"{element} is not one of the supported element types for tolist: int, float, complex and bool")
         numbers = [self.constant(number, where) for number in (depth, _TOLIST_KINDS.index(element))]
         return SimpleValue(self.insert("prim::tolist", [value, *numbers], hint, where))
 
@@ -235,7 +242,8 @@ class CallEmitter:
     def _emit_range(self, tree: Apply, hint: Type | None) -> SugaredValue:
         values = [self._int_of(index, each) for index, each in enumerate(self.emit_arguments(tree.inputs))]
         if not 1 <= len(values) <= 3 or tree.attributes:
-            raise ErrorReport(tree.range, f"range expected 1 to 3 arguments, got {len(values)}")
+            limit = "at least 1" if len(values) < 1 else "at most 3"
+            raise ErrorReport(tree.range, f"range expected {limit} arguments, got {len(values)}")
         if len(values) == 1:
             return RangeValue(None, values[0], None)
         step = values[2] if len(values) == 3 else self.constant(1, tree.range)
@@ -265,7 +273,10 @@ class CallEmitter:
     def _emit_enumerate(self, tree: Apply, hint: Type | None) -> SugaredValue:
         start = [self.emit_expression(each.value) for each in tree.attributes if each.ident.name == "start"]
         start += [self.emit_expression(each) for each in tree.inputs[1:2]]
-        if not 1 <= len(tree.inputs) <= 2 or len(start) != len(tree.inputs) - 1 + len(tree.attributes):
+        if not 1 <= len(tree.inputs) <= 2:
+            limit = "at least 1" if not tree.inputs else "at most 2"
+            raise ErrorReport(tree.range, f"enumerate expected {limit} arguments, got {len(tree.inputs)}")
+        if len(start) != len(tree.inputs) - 1 + len(tree.attributes):
             raise ErrorReport(tree.range, "enumerate expected an iterable and at most a start")
         return EnumerateValue(self.iterable(self.emit_sugared(tree.inputs[0]), tree.range), start[0] if start else None)
 
@@ -312,6 +323,9 @@ class CallEmitter:
     def _emit_tuple(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if not tree.inputs:
             return TupleOfSugared([])
+        if len(tree.inputs) > 1 or tree.attributes:
+            given = len(tree.inputs) + len(tree.attributes)
+            raise ErrorReport(tree.range, f"tuple expected at most 1 argument, got {given}")
         part = self.emit_sugared(tree.inputs[0])
         return TupleOfSugared(part.static_elements(tree.range, self) or part.as_tuple(tree.range, self))
 

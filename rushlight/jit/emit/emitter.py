@@ -70,6 +70,11 @@ class Emitter(CallEmitter, StatementEmitter):
         self.loop_depth = 0
         self.nesting = 0
 
+    @property
+    def full_name(self) -> str:
+        """Return the function's name, after that of its class for a method."""
+        return self.name if self.owner is None else f"{self.owner.short_name}.{self.name}"
+
     def _resolve(self, name: str, where: SourceRange) -> SugaredValue | None:
         return self.resolver.value(name, where, self)
 
@@ -127,6 +132,7 @@ class Emitter(CallEmitter, StatementEmitter):
 
     def emit_def(self, definition: Def, schema: FunctionSchema) -> FunctionSchema:
         """Emit the body; returns the schema, with the inferred return type if none was declared."""
+        self.matcher.inferred = {argument.name for argument in schema.arguments if argument.is_inferred}
         for param, argument in zip(definition.decl.params, schema.arguments, strict=True):
             value = self.graph.block.add_input(param.ident.name, argument.type)
             with self.graph.source(param.range):
@@ -230,7 +236,8 @@ def signature(
         length = broadcast_length(param.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length
-        arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only, length=length))
+        is_inferred = param.annotation is None and not (index == 0 and owner is not None)
+        arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only, length=length, is_inferred=is_inferred))
     returns = ()
     if declaration.return_type is not None:
         returns = (Argument("", type_from_tree(declaration.return_type, find)),)

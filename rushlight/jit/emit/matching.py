@@ -54,6 +54,8 @@ class Matcher:
     def __init__(self, graph: Graph, constant: MakeConstant):
         self.graph = graph
         self.constant = constant
+        self.inferred: set[str] = set()
+        """The parameters without annotation, which are tensors."""
 
     def match(
         self, schema: FunctionSchema, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
@@ -138,10 +140,19 @@ class Matcher:
         if concrete == _OPTIONAL_TENSORS and value.type == ListType(TENSOR):
             return value
         if not is_subtype(value.type, concrete):
+            wanted = argument.type_text if argument.is_inferred else concrete
             raise NoMatch(
-                f"Expected a value of type '{concrete}' for argument '{argument.name}' but instead found type '{value.type}'."
+                f"Expected a value of type '{wanted}' for argument '{argument.name}' but instead found type '{value.type}'."
+                f"{argument.inference_hint}{self._hint(argument, value)}"
             )
         return value
+
+    def _hint(self, argument: Argument, value: Value) -> str:
+        """Return the line for errors that says why the type of an argument is Tensor, if it is that of a bare parameter."""
+        if value.node.kind != "prim::Load" or value.node["name"] not in self.inferred:
+            return ""
+        reason = "because it was not annotated with an explicit type."
+        return f"\nInferred the value for argument '{argument.name}' to be of type 'Tensor' {reason}"
 
     def _as_list(self, value: Value, formal: Type) -> Value:
         wanted = formal.element if isinstance(formal, OptionalType) else formal

@@ -14,6 +14,7 @@ from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import (
     ANY,
+    ANY_TUPLE,
     BOOL,
     COMPLEX,
     DEVICE,
@@ -200,7 +201,7 @@ class SimpleValues:
             for name in ("forward", "__call__") if module else ("__call__",):
                 if (kind.find_method(name) if isinstance(kind, ClassType) else kind.methods.get(name)) is not None:
                     return MethodValue(value, name).call(where, self.emitter, args, keywords)
-        raise ErrorReport(where, f"'{kind}' object is not callable")
+        raise ErrorReport(where, f"cannot call a value: '{kind}' object is not callable")
 
     def enter(self, where: SourceRange, value: Value) -> SugaredValue:
         """Emit `value.__enter__()`, for an object of a class."""
@@ -208,7 +209,7 @@ class SimpleValues:
             value.type.find_method(each) is None for each in ("__enter__", "__exit__")
         ):
             raise ErrorReport(
-                where, f"Object of type {value.type} does not define __enter__ and __exit__ method, so it can't be used in with"
+                where, f"Object of type {value.type} does not define __enter__ and __exit__ methods, so it can't be used in with"
             )
         node = self.emitter.graph.insert("prim::Enter", [value])
         node.source_range = where
@@ -225,13 +226,17 @@ class SimpleValues:
             node.source_range = where
             return [SimpleValue(node.add_output(element)) for element in kind.elements]
         if isinstance(kind, ListType | TensorType):
-            if count is None:
+            if count is None and isinstance(kind, ListType):
                 raise ErrorReport(where, "cannot statically infer the expected size of a list in this context")
+            if count is None:
+                raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple: its size is not known here")
             if isinstance(kind, TensorType):
                 value = self._insert("aten::unbind", [value, self.emitter.constant(0, where)], ListType(TENSOR), where)
             node = self.emitter.graph.insert("prim::ListUnpack", [value], 0)
             node.source_range = where
             return [SimpleValue(node.add_output(value.type.element)) for _ in range(count)]
+        if kind is ANY_TUPLE:
+            raise ErrorReport(where, "Provided tuple is not fully defined/refined including its element types")
         raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple")
 
     def static_elements(self, where: SourceRange, value: Value) -> list[SugaredValue] | None:
@@ -303,8 +308,14 @@ class SimpleValues:
         joined: Type | None = kinds[0] if kinds else None
         for kind in kinds[1:]:
             joined = joined and unify(joined, kind)
-        if joined is None or index.type != INT:
-            raise ErrorReport(where, "tuple index must be a compile time constant: its elements have different types")
+        if index.type != INT:
+            raise ErrorReport(where, f"tuple index must be an integer, got {index.type}")
+        if joined is None:
+            raise ErrorReport(
+                where,
+                "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type: "
+                "its elements have different types",
+            )
         return SimpleValue(self._insert("prim::TupleIndex", [value, index], joined, where))
 
 

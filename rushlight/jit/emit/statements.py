@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.jit.emit.callables import ClosureValue
-from rushlight.jit.emit.expressions import ExpressionEmitter
+from rushlight.jit.emit.expressions import MAGIC, ExpressionEmitter
 from rushlight.jit.emit.loops import Ends, LoopEmitter
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
@@ -27,6 +27,7 @@ from rushlight.jit.tree_views import (
     Raise,
     Return,
     Select,
+    SliceExpr,
     Starred,
     StringLiteral,
     Subscript,
@@ -41,6 +42,9 @@ from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 _IN_PLACE = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_", "%": "remainder_", "**": "pow_", "//": "floor_divide_",
              "&": "__iand__", "|": "__ior__", "^": "__ixor__", "<<": "__ilshift__", ">>": "__irshift__"}  # fmt: skip
+
+
+_LONE_STAR = "A Starred expression may only appear on the lhs within the presence of another non-starred expression"
 
 
 class StatementEmitter(LoopEmitter, ExpressionEmitter):
@@ -186,6 +190,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             if declared is not None:
                 value = self._as_declared(target.selector.name, value, declared, where)
             self.emit_sugared(target.value).set_attribute(where, self, target.selector.name, value)
+        elif isinstance(target, Starred):
+            raise ErrorReport(target.range, _LONE_STAR)
         else:
             raise ErrorReport(target.range, "unexpected expression on left-hand side of assignment")
 
@@ -212,11 +218,13 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         stars = [index for index, item in enumerate(target.items) if isinstance(item, Starred)]
         if len(stars) > 1:
             raise ErrorReport(where, "Only one starred expression is allowed on the lhs")
+        if stars and len(target.items) == 1:
+            raise ErrorReport(where, _LONE_STAR)
         count = len(target.items)
         parts = right.as_tuple(where, self, None if stars else count)
         if not stars and len(parts) != count or len(parts) < count - len(stars):
-            many = "few" if len(parts) < count else "many"
-            raise ErrorReport(where, f"too {many} values to unpack: need {count - len(stars)} but found {len(parts)}")
+            found = f"only {len(parts)}" if len(parts) < count else str(len(parts))
+            raise ErrorReport(where, f"need {count - len(stars)} values to unpack but found {found}")
         if stars:
             star, extra = stars[0], len(parts) - count + 1
             listed = self.make_tuple([part.as_value(where, self) for part in parts[star : star + extra]], where)
@@ -229,6 +237,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         if isinstance(target, Subscript):
             self.augment_subscript(target, tree.operator, tree.value, where)
             return
+        if isinstance(target, TupleLiteral | ListLiteral):
+            raise ErrorReport(where, "augmented assignment can only have one LHS expression")
         old = self.emit_expression(target)
         hint = old.type if isinstance(old.type, ListType) else None
         right = self.emit_expression(tree.value, hint)
@@ -244,6 +254,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             if old.type.find_method(magic) is not None:
                 method = self.simple.attribute(where, old, magic)
                 return method.call(where, self, [NamedValue(where, right)], []).as_value(where, self)
+            if old.type.find_method(MAGIC.get(operator, "")) is None:
+                raise ErrorReport(where, f"Cannot emit inplace op on {old.type}: it defines neither {magic} nor the operator")
         name = f"aten::{_IN_PLACE[operator]}"
         if isinstance(old.type, TensorType | ListType) and operators_named(name):
             return self.call_operator(name, where, [old, right]).as_value(where, self)
@@ -254,10 +266,14 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             if isinstance(target, Var):
                 if self.environment.find(target.name) is None:
                     raise ErrorReport(target.range, f"undefined value {target.name}")
-                self.environment.undefine(target.name, f"{target.name} was deleted")
+                self.environment.undefine(target.name, f"undefined value {target.name}: it was deleted")
+            elif isinstance(target, Subscript) and any(isinstance(each, SliceExpr) for each in target.subscripts):
+                raise ErrorReport(target.range, "del statements only support deletion at a single index, slicing is not supported")
             elif isinstance(target, Subscript) and len(target.subscripts) == 1:
                 value, index = self.emit_expression(target.value), self.emit_expression(target.subscripts[0])
                 if isinstance(value.type, ClassType):
+                    if value.type.find_method("__delitem__") is None:
+                        raise ErrorReport(target.range, f"Class does not define __delitem__: {value.type}")
                     method = self.simple.attribute(tree.range, value, "__delitem__")
                     method.call(tree.range, self, [NamedValue(tree.range, index)], [])
                 else:

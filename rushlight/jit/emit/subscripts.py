@@ -191,7 +191,7 @@ class SubscriptEmitter:
             method = self.simple.attribute(where, value, "__setitem__")
             method.call(where, self, [NamedValue(where, index), NamedValue(where, right)], [])
         elif isinstance(value.type, TupleType) or value.type == STRING:
-            raise ErrorReport(where, f"'{value.type}' object does not support item assignment")
+            raise ErrorReport(where, f"'{value.type}' object does not support subscripted assignment")
         elif isinstance(subscripts[0], SliceExpr):
             problem = "Sliced expression not yet supported for subscripted assignment; assign the elements one by one"
             raise ErrorReport(where, problem)
@@ -233,6 +233,8 @@ class SubscriptEmitter:
             new = self._as_tensor(where, self.emit_operation(where, operator, old, right), value)
             self.insert("aten::index_put_", [sliced, listed, new, self.constant(False, where)], TENSOR, where)
             return
+        if isinstance(value.type, TupleType) or value.type == STRING:
+            raise ErrorReport(where, f"'{value.type}' object does not support augmented assignment")
         if isinstance(subscripts[0], SliceExpr):
             raise ErrorReport(where, "augmented assignment to a slice of a list is not supported")
         index = self.emit_expression(subscripts[0])
