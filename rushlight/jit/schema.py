@@ -40,8 +40,8 @@ NO_DEFAULT = _NoDefault()
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter or result: name, type, default (or NO_DEFAULT), and its aliasing: "a" reads, "a!" writes, "a -> *" is put
-    into a container. `length`: that of a list for which a single number may be passed. `is_inferred`: without an annotation, the
-    type is Tensor."""
+    into a container. `length`: that of a list for which a single number may be passed. `is_inferred`: it has no
+    annotation, so its type is Tensor."""
 
     name: str
     type: Type

@@ -6,6 +6,7 @@ In: a function, class or module. Out: a ScriptFunction, the class itself, or a S
 from __future__ import annotations
 
 import functools
+import pickle
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -100,6 +101,9 @@ class ScriptFunction(Savable):
         result = run_function(function, binding.bind(args, kwargs))
         return from_script(result, binding.result_type) if binding.converts_result else result
 
+    def __reduce__(self) -> tuple:
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
+
     def __repr__(self) -> str:
         return f"<ScriptFunction {self._function.name}>"
 
@@ -162,8 +166,9 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
             bound.append(to_script(value, argument.type))
         except CannotConvert as error:
             raise CannotBind(
-                f"{name}() Expected a value of type '{argument.type_text}' for argument '{argument.name}' but instead found type "
-                f"'{type(value).__name__}'.{argument.inference_hint}\nPosition: {index}\n{error}\nDeclaration: {schema}"
+                f"{name}() Expected a value of type '{argument.type_text}' for argument '{argument.name}' "
+                f"but instead found type '{type(value).__name__}'.{argument.inference_hint}"
+                f"\nPosition: {index}\n{error}\nDeclaration: {schema}"
             ) from None
     if used != len(kwargs):
         unknown = next(key for key in kwargs if key not in schema.positions)

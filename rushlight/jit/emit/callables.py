@@ -218,11 +218,19 @@ class NamedTupleValue(SugaredValue):
             value = emitter.value_of(given) if given is not None else emitter.constant(defaults[name], where)
             value = emitter.matcher.convert_value(value, kind, True)
             if not is_subtype(value.type, kind):
-                raise ErrorReport(where, f"field '{name}' of {self.type.name} expects {kind}, got {value.type}")
+                wanted = f"{kind} (inferred)" if self._is_inferred(name) else kind
+                problem = f"Expected a value of type '{wanted}' for argument '{name}' but instead found type '{value.type}'."
+                raise ErrorReport(where, f"{self.type.name}: {problem}")
             parts.append(value)
         if len(args) > len(self.type.fields) or named:
             raise ErrorReport(where, f"{self.type.name} takes the fields {', '.join(self.type.fields)}")
         return SimpleValue(emitter.insert("prim::TupleConstruct", parts, self.type, where))
+
+
+    def _is_inferred(self, field: str) -> bool:
+        """Return whether a field has no annotation."""
+        python_class = self.type.python_class
+        return python_class is not None and field not in getattr(python_class, "__annotations__", {})
 
 
 @dataclass
@@ -326,6 +334,9 @@ class ConstantValue(SugaredValue):
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(self.value, where)
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.simple.length(where, self.as_value(where, emitter))
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         return emitter.simple.attribute(where, self.as_value(where, emitter), name)

@@ -15,7 +15,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import Operator, operators_named, with_out_forms
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Apply, ListLiteral, Select, Starred, StringLiteral, Tree, Var
+from rushlight.jit.tree_views import Apply, ListComp, ListLiteral, Select, Starred, StringLiteral, Tree, Var
 from rushlight.jit.types.kinds import (
     BOOL,
     COMPLEX,
@@ -210,7 +210,8 @@ class CallEmitter:
         while isinstance(element, ListType):
             element, depth = element.element, depth + 1
         if element not in _TOLIST_KINDS:
-            raise ErrorReport(where, f"{element} is not one of the supported element types for tolist: int, float, complex and bool")
+            problem = f"{element} is not one of the supported element types for tolist: int, float, complex and bool"
+            raise ErrorReport(where, problem)
         numbers = [self.constant(number, where) for number in (depth, _TOLIST_KINDS.index(element))]
         return SimpleValue(self.insert("prim::tolist", [value, *numbers], hint, where))
 
@@ -247,8 +248,6 @@ class CallEmitter:
         if len(values) == 1:
             return RangeValue(None, values[0], None)
         step = values[2] if len(values) == 3 else self.constant(1, tree.range)
-        if step.constant() == 0:
-            raise ErrorReport(tree.range, "range() arg 3 must not be zero")
         return RangeValue(values[0], values[1], step)
 
     def _int_of(self, index: int, given: NamedValue) -> Value:
@@ -364,6 +363,8 @@ class CallEmitter:
         kind = self.type_of_tree(tree.inputs[0])
         value = self.matcher.convert_value(self.emit_expression(tree.inputs[1], kind), kind, True)
         if not is_subtype(value.type, kind):
+            if isinstance(tree.inputs[1], ListComp | ListLiteral):
+                raise ErrorReport(tree.range, f"Expected an annotation of type List, got {kind}")
             raise ErrorReport(tree.range, f"expected an expression of type {kind} but found {value.type}")
         if value.type is NONE and kind is not NONE:
             value = self.constant(None, tree.range).set_type(kind)

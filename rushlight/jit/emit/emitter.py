@@ -69,6 +69,7 @@ class Emitter(CallEmitter, StatementEmitter):
         self.returned = ReturnState(None)
         self.loop_depth = 0
         self.nesting = 0
+        self.comprehensions = 0
 
     @property
     def full_name(self) -> str:
@@ -216,17 +217,19 @@ _UNFIT_DEFAULTS: dict[Type, tuple[type, ...]] = {
 
 
 def signature(
-    declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None
-) -> FunctionSchema:
-    """Return the schema of a declaration. Parameters without annotation are tensors; without a return type it has no
-    returns.
+    declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None,
+    inferred: dict[str, Type] | None = None,
+) -> FunctionSchema:  # fmt: skip
+    """Return the schema of a declaration. Parameters without annotation have the types in `inferred`, else they are tensors;
+    without a return type it has no returns.
     """
     arguments = []
     for index, param in enumerate(declaration.params):
         if index == 0 and owner is not None:
             kind = owner
         else:
-            kind = TENSOR if param.annotation is None else type_from_tree(param.annotation, find)
+            kind = (inferred or {}).get(param.ident.name, TENSOR)
+            kind = kind if param.annotation is None else type_from_tree(param.annotation, find)
         default = defaults.get(param.ident.name, NO_DEFAULT)
         if isinstance(default, _UNFIT_DEFAULTS.get(kind, ())):
             problem = f'Expected a default value of type {kind} on parameter "{param.ident.name}", got {default!r}'
@@ -236,7 +239,7 @@ def signature(
         length = broadcast_length(param.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length
-        is_inferred = param.annotation is None and not (index == 0 and owner is not None)
+        is_inferred = param.annotation is None and kind is TENSOR and not (index == 0 and owner is not None)
         arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only, length=length, is_inferred=is_inferred))
     returns = ()
     if declaration.return_type is not None:

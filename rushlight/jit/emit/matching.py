@@ -100,7 +100,7 @@ class Matcher:
         inputs += [self._value(each) for each in rest]
         unknown = [name for name in named if name not in used]
         if unknown:
-            raise NoMatch(f"Unknown keyword argument '{unknown[0]}'.")
+            raise NoMatch(f"Keyword argument {unknown[0]} unknown.")
         return Match(schema, inputs, [substitute(result.type, bound) for result in schema.returns])
 
     def _takes_the_rest(self, argument: Argument, rest: Sequence[NamedValue], schema: FunctionSchema, convert: bool) -> bool:

@@ -135,8 +135,11 @@ class ModuleValue(SugaredValue):
     def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
         attribute = self.concrete.type.attributes.get(name)
         is_interface = attribute is not None and isinstance(attribute.type, InterfaceType)
-        if name in self.concrete.constants or name in self.concrete.submodules and not is_interface:
+        is_submodule = name in self.concrete.submodules and not is_interface
+        if name in self.concrete.constants or is_submodule and attribute.type is not value.type:
             raise ErrorReport(where, f"Tried to set the constant '{name}' of a module; only attributes can be assigned")
+        if name in self.concrete.failed:
+            raise ErrorReport(where, f"Tried to set nonexistent attribute: {name}. {self.concrete.failed[name]}")
         if isinstance(getattr(self.concrete.python_class, name, None), property):
             self.resolver.property_of(self.concrete, name)
         emitter.simple.set_attribute(where, self.value, name, value)
@@ -233,6 +236,16 @@ class ModuleValue(SugaredValue):
             return children[position]
         if isinstance(kind, InterfaceType):
             return emitter.simple.module_item(where, self.value, index, kind)
+        if isinstance(position, str):
+            raise ErrorReport(where, f"Key Error, {position}")
+        if isinstance(position, int):
+            raise ErrorReport(where, f"Index {position} out of range of {len(children)} modules")
+        if issubclass(self.concrete.python_class, ModuleDict):
+            raise ErrorReport(
+                where, "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. "
+                       "For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration is "
+                       "supported, e.g. 'for k, v in self.items(): out = v(inp)'"
+            )  # fmt: skip
         raise ErrorReport(
             where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer "
                    "literals. "

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Protocol
 from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
+from rushlight.core.generator import Generator
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import type_from_python
@@ -43,6 +44,7 @@ from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
+from rushlight.random import manual_seed
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
@@ -54,7 +56,8 @@ _MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "a
          "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
 FUNCTIONS: dict[object, SugaredValue] = {
     warnings.warn: BuiltinFunction("aten::warn"), is_grad_enabled: BuiltinFunction("aten::is_grad_enabled"),
-    set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), device: BuiltinFunction("aten::device"),
+    set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), manual_seed: BuiltinFunction("aten::manual_seed"),
+    Generator: BuiltinFunction("aten::Generator"), device: BuiltinFunction("aten::device"),
     **{function: BuiltinFunction(name) for function, name in BUILTINS.items()},
     **{getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH},
 }
@@ -90,7 +93,7 @@ class PythonModule(SugaredValue):
         try:
             member = getattr(self.module, name)
         except AttributeError:
-            raise ErrorReport(where, f"module '{self.name}' has no attribute '{name}'") from None
+            raise ErrorReport(where, f"module '{self.name}': object has no attribute {name}") from None
         return self.resolver.sugared(member, where, name)
 
 
@@ -107,6 +110,9 @@ class PythonClassMembers(SugaredValue):
 
     def as_type(self) -> Type | None:
         return self.type
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        raise ErrorReport(where, f"python value of type 'type' cannot be used as a value: {self.python_class.__name__}")
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         if not hasattr(self.python_class, name):
@@ -307,6 +313,10 @@ class PythonResolver:
             return FunctionValue(value._rushlight_functions)
         if inspect.isfunction(value) or inspect.ismethod(value):
             return FunctionValue(self.compiler.function(value, where))
+        if hasattr(value, "_c") and callable(value):
+            raise ErrorReport(where, "Cannot call a ScriptModule that is not a submodule of the caller")
+        if inspect.isbuiltin(value):
+            raise ErrorReport(where, f"Python builtin {value} is currently not supported in TorchScript")
         if isinstance(value, Tensor):
             raise ErrorReport(where, f"Tensor '{name}' is a global of Python, whose value would be baked in. Pass it as an "
                                      "argument, or make it a buffer of a module")  # fmt: skip

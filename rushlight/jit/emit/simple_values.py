@@ -46,7 +46,10 @@ _TENSOR_PROPERTIES = {
     "is_sparse": ("prim::is_sparse", BOOL), "is_quantized": ("prim::is_quantized", BOOL), "is_meta": ("prim::is_meta", BOOL),
     "requires_grad": ("prim::requires_grad", BOOL), "layout": ("prim::layout", INT), "T": ("aten::numpy_T", TENSOR),
     "H": ("aten::matrix_H", TENSOR), "mT": ("aten::mT", TENSOR), "mH": ("aten::mH", TENSOR), "ndim": ("aten::dim", INT),
-    "is_leaf": ("aten::is_leaf", BOOL), "itemsize": ("prim::itemsize", INT), "nbytes": ("prim::nbytes", INT),
+    "is_leaf": ("aten::is_leaf", BOOL),
+    "is_sparse_csr": ("prim::is_sparse_csr", BOOL), "is_xpu": ("prim::is_xpu", BOOL),
+    "is_mkldnn": ("prim::is_mkldnn", BOOL), "is_vulkan": ("prim::is_vulkan", BOOL), "is_mps": ("prim::is_mps", BOOL),
+    "itemsize": ("prim::itemsize", INT), "nbytes": ("prim::nbytes", INT),
     "real": ("aten::real", TENSOR), "imag": ("aten::imag", TENSOR), "name": ("prim::name", OptionalType(STRING)),
 }  # fmt: skip
 _CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
@@ -78,8 +81,11 @@ class SimpleValues:
         if isinstance(value.type, ClassType):
             kind = value.type
             return name in kind.attributes or name in kind.constants or kind.find_method(name) is not None
-        if isinstance(value.type, TupleType):
+        if isinstance(value.type, TupleType) and value.type.fields:
             return name in value.type.fields
+        if isinstance(value.type, TupleType):
+            given = "but got a normal Tuple"
+            raise ErrorReport(where, f"hasattr's and getattr's first argument must be an object or NamedTuple, {given}")
         raise ErrorReport(where, f"hasattr's first argument must be a object or NamedTuple, but got a {value.type}")
 
     def _missing_attribute_message(self, kind: Type, name: str) -> str:
@@ -209,7 +215,7 @@ class SimpleValues:
             value.type.find_method(each) is None for each in ("__enter__", "__exit__")
         ):
             raise ErrorReport(
-                where, f"Object of type {value.type} does not define __enter__ and __exit__ methods, so it can't be used in with"
+                where, f"Object of type {value.type} does not define __enter__ and __exit__ methods: it can't be used in with"
             )
         node = self.emitter.graph.insert("prim::Enter", [value])
         node.source_range = where
@@ -235,7 +241,7 @@ class SimpleValues:
             node = self.emitter.graph.insert("prim::ListUnpack", [value], 0)
             node.source_range = where
             return [SimpleValue(node.add_output(value.type.element)) for _ in range(count)]
-        if kind is ANY_TUPLE:
+        if kind in (ANY, ANY_TUPLE):
             raise ErrorReport(where, "Provided tuple is not fully defined/refined including its element types")
         raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple")
 

@@ -37,7 +37,7 @@ from rushlight.jit.tree_views import (
     While,
     With,
 )
-from rushlight.jit.types.kinds import STRING, ClassType, ListType, TensorType, Type
+from rushlight.jit.types.kinds import STRING, ClassType, ListType, TensorType, Type, UnionType
 from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 _IN_PLACE = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_", "%": "remainder_", "**": "pow_", "//": "floor_divide_",
@@ -196,6 +196,11 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             raise ErrorReport(target.range, "unexpected expression on left-hand side of assignment")
 
     def _assign_variable(self, target: Var, right: SugaredValue, where: SourceRange, declared: Type | None) -> None:
+        if declared is not None and self.environment.outer_type(target.name) is not None:
+            problem = f"Attempting to declare and annotate the type of variable '{target.name}' that is already defined"
+            raise ErrorReport(where, f"{problem} in an outer block")
+        if target.name == "self" and self.owner is not None and self.owner.is_module:
+            raise ErrorReport(where, "Cannot re-assign 'self' because it has the methods' module")
         if declared is not None:
             right = SimpleValue(self._as_declared(target.name, right.as_value(where, self), declared, where))
         elif right.has_value():
@@ -208,6 +213,11 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     def _as_declared(self, name: str, value: Value, declared: Type, where: SourceRange) -> Value:
         value = self.matcher.convert_value(value, declared, False)
         if not is_subtype(value.type, declared):
+            if value.node.kind in ("prim::ListConstruct", "prim::DictConstruct"):
+                family = "List" if value.node.kind == "prim::ListConstruct" else "Dict"
+                if isinstance(declared, UnionType):
+                    raise ErrorReport(where, f"Expected an Union type annotation with an inner {family} type, got {declared}")
+                raise ErrorReport(where, f"Expected an annotation of type {family} for '{name}', got {declared}")
             raise ErrorReport(
                 where,
                 f"Variable '{name}' is annotated with type {declared} but is being assigned to a value of type {value.type}",
@@ -268,7 +278,7 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
                     raise ErrorReport(target.range, f"undefined value {target.name}")
                 self.environment.undefine(target.name, f"undefined value {target.name}: it was deleted")
             elif isinstance(target, Subscript) and any(isinstance(each, SliceExpr) for each in target.subscripts):
-                raise ErrorReport(target.range, "del statements only support deletion at a single index, slicing is not supported")
+                raise ErrorReport(target.range, "del statements only support deletion at a single index, not at a slice")
             elif isinstance(target, Subscript) and len(target.subscripts) == 1:
                 value, index = self.emit_expression(target.value), self.emit_expression(target.subscripts[0])
                 if isinstance(value.type, ClassType):
