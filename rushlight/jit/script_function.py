@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rushlight._C import machine_bind_exactly
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.jit.function import Function
 from rushlight.jit.runtime.conversions import from_script, may_hold_objects
 from rushlight.jit.runtime.executor import executor_of, run_function
@@ -98,7 +99,14 @@ class ScriptFunction(Savable):
         binding = function.binding
         if binding is None or binding.schema is not function.schema_:
             binding = function.binding = Binding(function.schema)
-        result = run_function(function, binding.bind(args, kwargs))
+        try:
+            bound = binding.bind(args, kwargs)
+        except CannotBind:
+            deciding = overriding_arguments(args, kwargs)
+            if not deciding:
+                raise
+            return call_override(self, deciding, args, kwargs)
+        result = run_function(function, bound)
         return from_script(result, binding.result_type) if binding.converts_result else result
 
     def __reduce__(self) -> tuple:
