@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from rushlight.core.naming import own_module
 from rushlight.core.tensor import Tensor
-from rushlight.jit.annotations import type_from_tree
+from rushlight.jit.annotations import is_enum, type_from_tree
 from rushlight.jit.compiler import (
     CLASS_COMPILERS,
     closure_lookup,
@@ -67,6 +67,9 @@ def script_class(kind: type, frame: Lookup) -> type:
     RuntimeError where it inherits from another class, or cannot be compiled.
     """
     if vars(kind).get(_INTERFACE):
+        compiler.class_type(kind)
+        return kind
+    if is_enum(kind):
         compiler.class_type(kind)
         return kind
     if len(kind.__mro__) > 2:

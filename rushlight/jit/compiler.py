@@ -70,11 +70,16 @@ def frame_lookup(frame: types.FrameType | None) -> Callable[[str], object]:
 def default_arguments(function: Callable) -> dict[str, object]:
     """Return the defaults of a function's parameters by name. RuntimeError for a list or a dict."""
     parameters = inspect.signature(function).parameters.values()
-    mutable = next((each.name for each in parameters if isinstance(each.default, list | dict)), None)
+    mutable = next((each.name for each in parameters if _is_mutable(each.default)), None)
     if mutable is not None:
         problem = "Mutable default parameters are not supported because Python binds them to the function and they persist"
         raise RuntimeError(f"{problem} across function calls: parameter '{mutable}' of {function.__qualname__}")
     return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+
+def _is_mutable(value: object) -> bool:
+    """Return whether a default is a list or a dict, or a tuple with one."""
+    return isinstance(value, list | dict) or isinstance(value, tuple) and any(map(_is_mutable, value))
 
 
 class PythonCompiler:

@@ -292,6 +292,7 @@ class ScriptMethod(ScriptFunction):
     def __init__(self, owner: ScriptModule, function: Function):
         super().__init__(function)
         self.owner = owner
+        self.__doc__ = function.doc
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         function = self._function

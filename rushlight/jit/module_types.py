@@ -283,7 +283,9 @@ def _define_method(concrete: ConcreteModule, method: Callable, name: str, is_sta
     resolver = ModuleResolver(closure_lookup(method), compiler, concrete, property_of)
     owner = None if is_static else concrete.type
     inferred = _type_of_state(concrete, definition) if name == "__setstate__" else None
-    return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner, inferred)
+    made = compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner, inferred)
+    made.doc = method.__doc__
+    return made
 
 
 def _type_of_state(concrete: ConcreteModule, definition: Def) -> dict[str, Type]:

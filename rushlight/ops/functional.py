@@ -114,7 +114,7 @@ def is_storage(obj: object) -> bool:
 
 
 def typename(obj: object) -> str:
-    """Return "torch.FloatTensor" for a tensor, the dotted name of a class or function, and that of the class of other objects."""
+    """Return "torch.FloatTensor" for a tensor, the dotted name of a class or function, else that of the object's class."""
     if isinstance(obj, Tensor):
         return obj.type()
     named = obj if hasattr(obj, "__qualname__") else type(obj)

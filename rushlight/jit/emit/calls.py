@@ -287,6 +287,8 @@ class CallEmitter:
             raise ErrorReport(tree.range, "len expects exactly one argument")
         target = self.emit_sugared(tree.inputs[0])
         value = target.simple_value()
+        if getattr(target, "has_own_length", False):
+            return target.attribute(tree.range, self, "__len__").call(tree.range, self, [], [])
         if value is not None and isinstance(value.type, ClassType):
             return self.simple.attribute(tree.range, value, "__len__").call(tree.range, self, [], [])
         return SimpleValue(target.length(tree.range, self))
@@ -430,5 +432,5 @@ _FORMS = {
     "annotate": CallEmitter._emit_annotate, "fork": CallEmitter._emit_fork, "wait": CallEmitter._emit_wait, "isinstance":
     CallEmitter._emit_isinstance,
     "is_scripting": CallEmitter._is_scripting, "is_tracing": CallEmitter._is_tracing, "unwrap": CallEmitter._emit_unwrap,
-    "unchecked_cast": CallEmitter._emit_unchecked_cast,
+    "unchecked_cast": CallEmitter._emit_unchecked_cast, "dict": CallEmitter._emit_dict,
 }  # fmt: skip

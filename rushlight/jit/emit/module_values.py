@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rushlight.core.naming import own_module
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.callables import MethodValue
 from rushlight.jit.emit.hook_checks import check_hook, check_pre_hook
@@ -217,6 +218,12 @@ class ModuleValue(SugaredValue):
 
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
         return self.static_elements(where, emitter)
+
+    @property
+    def has_own_length(self) -> bool:
+        """Return whether the user's class defines `__len__`."""
+        found = getattr(self.concrete.python_class, "__len__", None)
+        return found is not None and not own_module(found).startswith("rushlight.")
 
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(len(self.static_elements(where, emitter)), where)

@@ -7,6 +7,8 @@ demand (`Compiler`).
 from __future__ import annotations
 
 import builtins
+import cmath
+import collections
 import enum
 import inspect
 import math
@@ -24,13 +26,14 @@ from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import type_from_python
 from rushlight.jit.decorators import is_ignored, is_unused
-from rushlight.jit.emit.builtin_names import BUILTIN_NAMES
+from rushlight.jit.emit.builtin_names import BUILTIN_NAMES, FormValue
 from rushlight.jit.emit.callables import (
     BuiltinFunction,
     CastValue,
     ClassValue,
     ConstantValue,
     FunctionValue,
+    LegacyTensorValue,
     NamedTupleValue,
     TypeValue,
 )
@@ -42,6 +45,7 @@ from rushlight.jit.library import BUILTINS, BY_FLAGS, REPLACEMENTS
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.legacy import TensorType as LegacyTensorType
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
 from rushlight.random import manual_seed
@@ -54,7 +58,11 @@ _MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "a
          "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "gamma", "gcd", "isfinite", "isinf", "isnan", "ldexp",
          "lgamma", "log",
          "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
+_COMPLEX_MATH = {"acos", "asin", "atan", "cos", "cosh", "exp", "isfinite", "isinf", "isnan", "log", "log10", "sin",
+                 "sinh", "sqrt", "tan", "tanh", "acosh", "asinh", "atanh"}  # fmt: skip
 FUNCTIONS: dict[object, SugaredValue] = {
+    **{getattr(cmath, name): BuiltinFunction(f"aten::{name}") for name in _COMPLEX_MATH},
+    cmath.phase: BuiltinFunction("aten::angle"),
     warnings.warn: BuiltinFunction("aten::warn"), is_grad_enabled: BuiltinFunction("aten::is_grad_enabled"),
     set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), manual_seed: BuiltinFunction("aten::manual_seed"),
     Generator: BuiltinFunction("aten::Generator"), device: BuiltinFunction("aten::device"),
@@ -290,6 +298,10 @@ class PythonResolver:
             return named
         if issubclass(kind, BaseException):
             return ExceptionClass(kind)
+        if kind is collections.OrderedDict:
+            return FormValue("dict")
+        if isinstance(kind, LegacyTensorType):
+            return LegacyTensorValue(kind.dtype)
         found = type_from_python(kind, self.compiler.class_type)
         if isinstance(found, ClassType):
             return ClassValue(found)

@@ -94,6 +94,12 @@ class SimpleValues:
                 f"'{kind}' object has no attribute or method '{name}'. "
                 "The value may be None: check it with 'is not None' or assert before"
             )
+        python_class = kind.python_class if isinstance(kind, ClassType) else None
+        if python_class is not None and hasattr(python_class, name):
+            return (
+                f"'{kind}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute, which is not "
+                "supported: make it an attribute of the instance in __init__"
+            )
         return f"'{kind}' object has no attribute or method '{name}'."
 
     def _find_attribute(self, where: SourceRange, value: Value, name: str) -> SugaredValue | None:
@@ -142,7 +148,7 @@ class SimpleValues:
     def _method(self, value: Value, name: str) -> SugaredValue | None:
         if isinstance(value.type, FutureType) and name == "wait":
             return SpecialMethod("wait", value)
-        if name in _METHOD_NAMES:
+        if name in _METHOD_NAMES or isinstance(value.type, TensorType) and name in ("__getitem__", "where"):
             return SpecialMethod(name, value)
         if value.type in (INT, FLOAT, COMPLEX):  # numbers have no methods, though operators take them first
             return None
@@ -217,10 +223,21 @@ class SimpleValues:
             raise ErrorReport(
                 where, f"Object of type {value.type} does not define __enter__ and __exit__ methods: it can't be used in with"
             )
+        self._check_context_manager(where, value.type)
         node = self.emitter.graph.insert("prim::Enter", [value])
         node.source_range = where
         node.output.type = value.type.find_method("__enter__").schema.return_type
         return SimpleValue(node.output)
+
+    def _check_context_manager(self, where: SourceRange, kind: ClassType) -> None:
+        enter, leave = (kind.find_method(name).schema for name in ("__enter__", "__exit__"))
+        if len(enter.arguments) != 1:
+            raise ErrorReport(where, "__enter__ must have only one argument and one return value")
+        if len(leave.arguments) != 4:
+            raise ErrorReport(where, "__exit__ must have four arguments")
+        wrong = next((index for index in (1, 2, 3) if leave.arguments[index].type is not ANY), None)
+        if wrong is not None:
+            raise ErrorReport(where, f"argument {wrong} of __exit__ must have Any type, since no exception reaches it")
 
     # Unpack, index and iterate
 

@@ -46,6 +46,14 @@ class SubscriptEmitter:
             return self._slice_of(tree, value, only)
         return self.simple.item(tree.range, value, self.emit_expression(only), hint)
 
+    def index_by_value(self, where: SourceRange, value: Value, index: Value) -> Value:
+        """Emit `value[index]` for a tensor and an index that is a value."""
+        if index.type == INT:
+            return self.simple.item(where, value, index).as_value(where, self)
+        if not isinstance(index.type, TensorType):
+            raise ErrorReport(where, f"a tensor can be indexed by an int or a tensor here, got {index.type}")
+        return self.insert("aten::index", [value, self._index_list(where, [index])], TENSOR, where)
+
     def _subscripts(self, tree: Subscript) -> list[Tree]:
         """Return the subscripts: those of a tuple one by one, and calls of `slice` as slices."""
         subscripts = tree.subscripts
@@ -54,8 +62,10 @@ class SubscriptEmitter:
         return [self._as_slice(each) for each in subscripts]
 
     def _as_slice(self, tree: Tree) -> Tree:
-        if not isinstance(tree, Apply) or not isinstance(tree.callee, Var) or tree.callee.name != "slice" or tree.attributes:
+        if not isinstance(tree, Apply) or not isinstance(tree.callee, Var) or tree.callee.name != "slice":
             return tree
+        if tree.attributes:
+            raise ErrorReport(tree.range, "Slice does not accept any keyword arguments")
         if self.environment.find("slice") is not None or self.is_shadowed("slice") or not 1 <= len(tree.inputs) <= 3:
             return tree
         parts = [None if isinstance(each, NoneLiteral) else each for each in tree.inputs]
