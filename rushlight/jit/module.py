@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from rushlight._C import ModuleSlotsBase
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.naming import own_module
 from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.decorators import is_exported, is_ignored
@@ -270,12 +271,12 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
 
     def _call_special(self, name: str, *arguments: object) -> object:
         """Call a special method: the scripted one, or that of the library's containers. TypeError if the class has none."""
-        if self._c.type.find_method(name) is not None:
-            return self._method(name)(*arguments)
         found = getattr(self._concrete.python_class, name, None)
-        if not self._concrete.is_iterable or found is None:
+        if found is not None and self._concrete.is_iterable and own_module(found).startswith("rushlight."):
+            return found(self, *arguments)
+        if self._c.type.find_method(name) is None:
             raise TypeError(f"'{self.original_name}' object has no {name}")
-        return found(self, *arguments)
+        return self._method(name)(*arguments)
 
     def extra_repr(self) -> str:
         """Return the name of the class that was scripted."""
