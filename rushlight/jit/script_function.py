@@ -153,10 +153,9 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:
-        raise CannotBind(
-            f"{name}() expected at most {positional} argument(s) but received {len(args)} positional argument(s). "
-            f"Declaration: {schema}"
-        )
+        kind = "argument(s)" if positional == len(arguments) else "positional argument(s)"
+        given = f"expected at most {positional} {kind} but received {len(args)} {kind}"
+        raise CannotBind(f"{name}() {given}. Declaration: {schema}")
     bound, used = [], 0
     for index, argument in enumerate(arguments):
         if index < len(args) and not argument.kwarg_only:

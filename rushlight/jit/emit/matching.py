@@ -26,6 +26,8 @@ from rushlight.jit.types.kinds import (
     NUMBER,
     STRING,
     TENSOR,
+    ClassType,
+    InterfaceType,
     ListType,
     OptionalType,
     TensorType,
@@ -148,7 +150,11 @@ class Matcher:
         return value
 
     def _hint(self, argument: Argument, value: Value) -> str:
-        """Return the line for errors that says why the type of an argument is Tensor, if it is that of a bare parameter."""
+        """Return a line for errors: the method that a class lacks for an interface; or why the type of an argument is Tensor,
+        if it is that of a bare parameter."""
+        if isinstance(argument.type, InterfaceType) and isinstance(value.type, ClassType):
+            missing = [name for name in argument.type.methods if value.type.find_method(name) is None]
+            return f"\n'{value.type}' does not have method '{missing[0]}'" if missing else ""
         if value.node.kind != "prim::Load" or value.node["name"] not in self.inferred:
             return ""
         reason = "because it was not annotated with an explicit type."

@@ -101,7 +101,8 @@ class PythonModule(SugaredValue):
         try:
             member = getattr(self.module, name)
         except AttributeError:
-            raise ErrorReport(where, f"module '{self.name}': object has no attribute {name}") from None
+            missing = f"module '{self.name}' has no attribute '{name}': object has no attribute {name}"
+            raise ErrorReport(where, missing) from None
         return self.resolver.sugared(member, where, name)
 
 

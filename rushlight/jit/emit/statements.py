@@ -233,8 +233,9 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         count = len(target.items)
         parts = right.as_tuple(where, self, None if stars else count)
         if not stars and len(parts) != count or len(parts) < count - len(stars):
-            found = f"only {len(parts)}" if len(parts) < count else str(len(parts))
-            raise ErrorReport(where, f"need {count - len(stars)} values to unpack but found {found}")
+            wanted, found = count - len(stars), len(parts)
+            few = f"need {wanted} values to unpack but found only {found}"
+            raise ErrorReport(where, few if found < wanted else f"too many values to unpack: need {wanted} but found {found}")
         if stars:
             star, extra = stars[0], len(parts) - count + 1
             listed = self.make_tuple([part.as_value(where, self) for part in parts[star : star + extra]], where)

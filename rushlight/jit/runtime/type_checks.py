@@ -247,8 +247,11 @@ def _convert_simple(value: object, kind: Type) -> object:
         missing = next((name for name in kind.attributes if not hasattr(value, name)), None)
         if missing is not None:
             raise CannotConvert(f"Tried to cast object to type {kind.name} but object was missing attribute {missing}")
+    if isinstance(kind, InterfaceType) and not is_instance(value, kind):
+        given = f"'{value.type}', which is not compatible with interface '{kind}'"
+        raise CannotConvert(f"Expected a value of type '{kind}' but got {given}")
     if not is_instance(value, kind) and (
-        kind in _SIMPLE or isinstance(kind, ClassType | InterfaceType | EnumType) or kind is NONE
+        kind in _SIMPLE or isinstance(kind, ClassType | EnumType) or kind is NONE
     ):
         raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
     return value
