@@ -11,9 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-import rushlight
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
+from rushlight.fx.targets import TORCH
 from rushlight.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
 from rushlight.nn import AdaptiveAvgPool2d, BatchNorm2d, Conv2d, Linear, MaxPool2d, Module, ReLU
 
@@ -97,11 +97,11 @@ def _sum(node: Node) -> Any:
     return node.type
 
 
-for _target in (rushlight.add, operator.add, operator.iadd):
+for _target in (TORCH.add, operator.add, operator.iadd):
     register_inference_rule(_target)(_sum)
 
 
-@register_inference_rule(rushlight.reshape)
+@register_inference_rule(TORCH.reshape)
 def _reshape(node: Node) -> Any:
     given = _type_of(node.args[0])
     wanted = TensorType(Dyn if size == -1 else size for size in node.args[1])
@@ -117,7 +117,7 @@ def _reshape(node: Node) -> Any:
     return _refine(node, wanted)
 
 
-@register_inference_rule(rushlight.transpose)
+@register_inference_rule(TORCH.transpose)
 def _transpose(node: Node) -> Any:
     given, first, second = _type_of(node.args[0]), node.args[1], node.args[2]
     if given == Dyn:
@@ -129,7 +129,7 @@ def _transpose(node: Node) -> Any:
     return _refine(node, TensorType(sizes))
 
 
-@register_inference_rule(rushlight.flatten)
+@register_inference_rule(TORCH.flatten)
 def _flatten(node: Node) -> Any:
     given = _type_of(node.args[0])
     if not isinstance(given, TensorType):
