@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from types import ModuleType
 
 from rushlight._C import TensorBase
 from rushlight.core import function_modes
@@ -14,6 +14,7 @@ from rushlight.core.thread_state import ExcludeKeys, state
 from rushlight.core.wrapper_subclasses import disabled_torch_dispatch
 from rushlight.jit.ir.node import Value
 from rushlight.jit.tracing.language import is_tracing
+from rushlight.nn import functional
 from rushlight.nn.modules.conversion import parse_to_arguments
 from rushlight.overrides import has_torch_function
 
@@ -149,6 +150,7 @@ def _parse_to(*args: object, **kwargs: object) -> tuple:
 
 
 _TensorMeta = type(TensorBase)
-_nn = SimpleNamespace(_parse_to=_parse_to)
+_nn = ModuleType("_nn")
+vars(_nn).update({name: getattr(functional, name) for name in functional.__all__}, _parse_to=_parse_to)
 _has_cuda = _has_cudnn = _has_mkldnn = _has_mps = _has_xpu = _has_magma = False
 has_openmp = has_lapack = True

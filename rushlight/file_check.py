@@ -70,11 +70,12 @@ class FileCheck:
         """Check that the regular expression `text` matches behind the previous match."""
         return self._add("regex", text)
 
-    def run(self, text: Any, test_file: Any = None) -> None:
+    def run(self, text: Any = None, test_file: Any = None, checks_file: Any = None) -> None:
         """Make the checks on a text, or on the text of an object such as a graph. RuntimeError for the first that fails.
 
-        With a second argument the checks are the lines `# CHECK: ...` of the first one.
+        With a second argument the checks are the lines `# CHECK: ...` of the first one, which is also called `checks_file`.
         """
+        text = checks_file if text is None else text
         if test_file is not None:
             _parse_directives(str(text)).run(test_file)
             return
@@ -138,12 +139,12 @@ class _Run:
         for check in checks:
             found = self.text.find(check.text, begin, end)
             if found >= 0:
-                self._fail(f"Expected to not find {check.text!r} but found it", check, found)
+                self._fail(f'Expected to not find "{check.text}" but found it', check, found)
 
     def _find(self, check: _Check, text: str, begin: int, end: int) -> int:
         found = self.text.find(text, begin, end)
         if found < 0:
-            self._fail(f"Expected to find {text!r} but did not find it", check, begin)
+            self._fail(f'Expected to find "{text}" but did not find it', check, begin)
         return found
 
     def _find_plain(self, check: _Check) -> int:

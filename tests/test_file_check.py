@@ -23,14 +23,14 @@ PASSING = {
     "regex": FileCheck().check_regex(r"%\d = mul\(%2").check("return"),
 }
 FAILING = {
-    "order": (FileCheck().check("mul").check("add"), "Expected to find 'add'"),
-    "not": (FileCheck().check("add").check_not("mul").check("return"), "Expected to not find 'mul'"),
-    "not behind": (FileCheck().check("add").check_not("return"), "Expected to not find 'return'"),
+    "order": (FileCheck().check("mul").check("add"), 'Expected to find "add"'),
+    "not": (FileCheck().check("add").check_not("mul").check("return"), 'Expected to not find "mul"'),
+    "not behind": (FileCheck().check("add").check_not("return"), 'Expected to not find "return"'),
     "same": (FileCheck().check("add").check_same("mul"), "CHECK-SAME: mul"),
     "next": (FileCheck().check("graph").check_next("mul"), "CHECK-NEXT: mul"),
-    "count": (FileCheck().check_count("mul", 3), "Expected to find 'mul'"),
-    "count exactly": (FileCheck().check_count("mul", 1, exactly=True), "Expected to not find 'mul'"),
-    "dag": (FileCheck().check("add").check_dag("mul").check_dag("graph"), "Expected to find 'graph'"),
+    "count": (FileCheck().check_count("mul", 3), 'Expected to find "mul"'),
+    "count exactly": (FileCheck().check_count("mul", 1, exactly=True), 'Expected to not find "mul"'),
+    "dag": (FileCheck().check("add").check_dag("mul").check_dag("graph"), 'Expected to find "graph"'),
     "regex": (FileCheck().check_regex(r"sub\d"), "regex"),
 }
 
@@ -57,7 +57,7 @@ def test_highlighted_source():
 
 def test_checks_written_in_comments():
     FileCheck().run("# CHECK: add\n# CHECK-NEXT: mul\n# CHECK-COUNT-1: mul\n# CHECK-NOT: sub\n", TEXT)
-    with pytest.raises(RuntimeError, match="to find 'sub'"):
+    with pytest.raises(RuntimeError, match='to find "sub"'):
         FileCheck().run("# CHECK: sub", TEXT)
     with pytest.raises(RuntimeError, match="expected lines such as"):
         FileCheck().run("nothing", TEXT)

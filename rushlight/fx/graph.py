@@ -7,6 +7,7 @@ turned into Python (`python_code`). A graph holds no tensors: they live in the `
 from __future__ import annotations
 
 import copy
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,15 @@ __getattr__, __dir__ = lazy_names(globals(), {
 })  # fmt: skip
 
 
+def _has_attribute(module: Any, path: str) -> bool:
+    """Return whether a module has an attribute of a dotted name."""
+    for part in path.split("."):
+        if not hasattr(module, part):
+            return False
+        module = getattr(module, part)
+    return True
+
+
 class Graph:
     """A program as a doubly linked list of `Node`.
 
@@ -44,6 +54,8 @@ class Graph:
         self._codegen: CodeGen | None = None
         self._tracer_cls, self._tracer_extras = tracer_cls, tracer_extras
         self.owning_module = owning_module
+        self.origin = ""
+        """The place and name of the traced function, `file:line in forward`, which the generated code's file name shows."""
 
     @property
     def owning_module(self) -> Any:
@@ -74,13 +86,21 @@ class Graph:
 
         Raises ValueError for an unknown opcode, an argument of another graph, and a target that does not suit the opcode.
         """
-        _check_target(op, target)
-        unique = self._namespace.create_name(name or snake_case(short_name(target)))
-        node = Node(self, unique, op, target, args or (), kwargs, type_expr)
+        node = self._new_node(op, target, args, kwargs, name, type_expr)
         for used in node._input_nodes:
             if used.graph is not self:
                 node._set_arguments((), {})
-                raise ValueError(f"argument {used} of new node {unique} belongs to another graph; use node_copy")
+                raise ValueError(f"argument {used} of new node {node.name} belongs to another graph; use node_copy")
+        return self._place(node)
+
+    def _new_node(
+        self, op: str, target: Any, args: tuple | None, kwargs: dict[str, Any] | None, name: str | None, type_expr: Any
+    ) -> Node:
+        _check_target(op, target)
+        unique = self._namespace.create_name(name or snake_case(short_name(target)))
+        return Node(self, unique, op, target, args or (), kwargs, type_expr)
+
+    def _place(self, node: Node) -> Node:
         self._insert_before.prepend(node)
         self._length += 1
         return node
@@ -91,7 +111,13 @@ class Graph:
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Add a read of an attribute of the owning module, such as `encoder.weight`."""
+        """Add a read of an attribute of the owning module, such as `encoder.weight`. A warning if the module has none."""
+        if self.owning_module is not None and not _has_attribute(self.owning_module, qualified_name):
+            warnings.warn(
+                "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule: "
+                f"{qualified_name}. Call GraphModule.add_submodule, or assign the parameter or buffer, before",
+                stacklevel=2,
+            )
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_function(
@@ -139,10 +165,11 @@ class Graph:
     # Copying
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda node: node) -> Node:
-        """Copy a node, usually of another graph, to here. `arg_transform` maps each node among its arguments."""
+        """Copy a node, usually of another graph, to here. `arg_transform` maps each node among its arguments; those that it
+        leaves in the other graph are reported by `lint`."""
         args = map_arg(node.args, arg_transform)
         kwargs = map_arg(node.kwargs, arg_transform)
-        made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
+        made = self._place(self._new_node(node.op, node.target, args, kwargs, node.name, node.type))
         made.meta = copy.copy(node.meta)
         return made
 

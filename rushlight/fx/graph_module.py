@@ -60,7 +60,7 @@ class GraphModule(Module):
 
     def __init__(self, root: Module | dict[str, Any], graph: Graph, class_name: str = "GraphModule") -> None:
         super().__init__()
-        type(self).__name__ = class_name
+        type(self).__name__ = type(self).__qualname__ = class_name
         self.meta: dict[str, Any] = {}
         if isinstance(root, Module):
             self.training = root.training
@@ -99,7 +99,8 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Generate and compile `forward` from the graph as it is now, and return the code."""
         code = self._graph.python_code("self")
-        filename = f"<rushlight.fx {type(self).__name__} {next(_file_numbers)}>"
+        origin = f" from {self._graph.origin}" if self._graph.origin else ""
+        filename = f"<rushlight.fx {type(self).__name__} {next(_file_numbers)}{origin}>"
         exec(compile(code.src, filename, "exec"), code.globals)
         forward = code.globals.pop("forward")
         linecache.cache[filename] = (len(code.src), None, code.src.splitlines(True), filename)

@@ -74,6 +74,8 @@ class Node:
         kwargs: dict[str, Any] | None = None,
         return_type: Any = None,
     ) -> None:
+        if op == "call_function" and not callable(target):
+            raise ValueError(f"the target of a call_function must be callable, got {target!r}")
         self.graph = graph
         self.name = name
         self.op = op

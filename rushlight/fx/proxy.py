@@ -74,6 +74,9 @@ class Proxy:
         """Record a call of a library function that has proxies among its arguments."""
         kwargs = kwargs or {}
         tracer = find_tracer((args, kwargs))
+        owner = getattr(function, "owner", None)
+        if owner is not None:  # a method of a scripted module
+            return tracer.create_proxy("call_method", function.name, (owner, *args), kwargs)
         return tracer.create_proxy("call_function", function, args, kwargs)
 
 
@@ -145,7 +148,9 @@ class TracerBase:
 
     def create_node(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                     type_expr: Any = None) -> Node:  # fmt: skip
-        """Add a node to the graph."""
+        """Add a node to the graph. With `check_mutable_operations`, RuntimeError for a call that writes to its arguments."""
+        if self.check_mutable_operations and kind == "call_function":
+            _check_pure(target, kwargs)
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node: Node) -> Proxy:
@@ -155,8 +160,6 @@ class TracerBase:
     def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
                      type_expr: Any = None) -> Proxy:  # fmt: skip
         """Add a node whose arguments may be proxies and other values, and return its proxy."""
-        if self.check_mutable_operations and kind == "call_function":
-            _check_pure(target)
         node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
         node.stack_trace = _user_stack()
         return self.proxy(node)
@@ -311,9 +314,11 @@ Proxy.__setitem__ = _setitem
 Proxy.__hash__ = object.__hash__
 
 
-def _check_pure(target: Any) -> None:
-    """Raise RuntimeError for a function that writes to its arguments."""
+def _check_pure(target: Any, kwargs: dict) -> None:
+    """Raise RuntimeError for a call of a function that writes to its arguments."""
     name = getattr(target, "__name__", "")
+    if kwargs.get("out") is not None and vars(TORCH).get(name) is target:
+        raise RuntimeError(f"Tried to trace mutable operation aten::{name}.out. FX only supports functional code")
     is_in_place = name.endswith("_") and not name.endswith("__")
     if mutates_arguments(target) or is_in_place and vars(TORCH).get(name) is target:
         raise RuntimeError(f"Tried to trace mutable operation {target}. FX only supports functional code")

@@ -171,6 +171,9 @@ class Tracer(TracerBase):
         self._parameters: dict[str, Proxy] = {}
         self._thread = threading.get_ident()
         self.graph = Graph()
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        if code is not None:
+            self.graph.origin = f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}"
         with self._patch_for_tracing(function), noting_constructions():
             result = self._call_with_inputs(function, concrete_args or {})
         self.create_node("output", "output", (self.create_arg(result),), {}, None, _return_annotation(function))

@@ -17,6 +17,7 @@ from typing import Dict, List, Optional, Tuple, Union  # noqa: F401, UP035  (pro
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
+from rushlight.core.generator import Generator
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.errors import ErrorReport
@@ -47,6 +48,7 @@ from rushlight.jit.types.kinds import (
     COMPLEX,
     DEVICE,
     FLOAT,
+    GENERATOR,
     INT,
     NONE,
     STRING,
@@ -65,7 +67,7 @@ from rushlight.jit.types.relations import optional, union
 _OBJECTS = {
     int: INT, float: FLOAT, bool: BOOL, complex: COMPLEX, str: STRING, type(None): NONE, None: NONE, typing.Any: ANY,
     Tensor: TENSOR,
-    device: DEVICE, dtype: INT, layout: INT, memory_format: INT,
+    device: DEVICE, dtype: INT, layout: INT, memory_format: INT, Generator: GENERATOR,
 }  # fmt: skip
 _GENERICS = (
     "List",
@@ -113,17 +115,18 @@ def _type_by_name(name: str, where: SourceRange, find: FindClass) -> Type:
     if short in NAMED and name.partition(".")[0] in ("torch", "rushlight", "typing", "__torch__"):
         return NAMED[short]
     if short in _NEEDS_CONTENT:
-        raise ErrorReport(where, _missing_content(short))
+        raise ErrorReport(where, missing_content_message(short))
     raise ErrorReport(where, f"Unknown type name '{name}'")
 
 
-_NEEDS_CONTENT = ("List", "Dict", "Tuple", "Optional", "list", "dict", "tuple")
+_NEEDS_CONTENT = ("Future", "List", "Dict", "Tuple", "Optional", "list", "dict", "tuple")
 _BARE_GENERICS = {
     typing.List: "List", typing.Dict: "Dict", typing.Tuple: "Tuple", typing.Optional: "Optional",  # noqa: UP006, UP045
 }  # fmt: skip
 
 
-def _missing_content(name: str) -> str:
+def missing_content_message(name: str) -> str:
+    """Return the error message for a container without the types that it contains."""
     if name in ("Dict", "dict"):
         return f"Attempted to use {name} without contained types. Please add contained type, e.g. {name}[int, int]"
     return f"Attempted to use {name} without a contained type. Please add a contained type, e.g. {name}[int]"
@@ -213,7 +216,7 @@ def type_from_python(annotation: object, find: Callable[[type], Type | None]) ->
     if annotation is inspect.Signature.empty:
         return TENSOR
     if annotation in _BARE_GENERICS:
-        raise RuntimeError(_missing_content(_BARE_GENERICS[annotation]))
+        raise RuntimeError(missing_content_message(_BARE_GENERICS[annotation]))
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is not None:
         return _generic_from_python(origin, arguments, find)
@@ -257,6 +260,8 @@ def named_tuple_type(kind: type, name: str, find: Callable[[type], Type | None])
             )
         types_.append(found)
     defaults = getattr(kind, "_field_defaults", {})
+    if any(isinstance(value, Tensor) for value in defaults.values()):
+        raise RuntimeError(f"Tensors are not supported as default NamedTuple fields: {kind.__name__} has one")
     ordered = tuple(defaults[field] for field in kind._fields if field in defaults)
     return TupleType(tuple(types_), name, tuple(kind._fields), ordered, kind)
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from rushlight.core.naming import own_module
 from rushlight.core.tensor import Tensor
-from rushlight.jit.annotations import type_from_tree
+from rushlight.jit.annotations import is_enum, type_from_tree
 from rushlight.jit.compiler import (
     CLASS_COMPILERS,
     closure_lookup,
@@ -25,6 +25,7 @@ from rushlight.jit.compiler import (
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.emitter import signature
 from rushlight.jit.emit.python_values import PythonResolver
+from rushlight.jit.errors import ErrorReport
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.frontend.definitions import build_def, get_jit_class_def
 from rushlight.jit.function import Function
@@ -66,6 +67,9 @@ def script_class(kind: type, frame: Lookup) -> type:
     RuntimeError where it inherits from another class, or cannot be compiled.
     """
     if vars(kind).get(_INTERFACE):
+        compiler.class_type(kind)
+        return kind
+    if is_enum(kind):
         compiler.class_type(kind)
         return kind
     if len(kind.__mro__) > 2:
@@ -116,7 +120,15 @@ def define_class(kind: type, lookup: Lookup) -> ClassType:
     """Return the type of a class with its methods declared, and `__init__` compiled."""
     made = ClassType(qualified_name(kind), python_class=kind)
     remember_type(kind, made)
-    resolver = PythonResolver(lookup, compiler)
+    try:
+        _declare_members(kind, made, PythonResolver(lookup, compiler))
+    except ErrorReport as error:
+        error.leave(made.name)
+        raise
+    return made
+
+
+def _declare_members(kind: type, made: ClassType, resolver: PythonResolver) -> None:
     skipped = [name for name, each in vars(kind).items() if is_ignored(_function_of(each)) or is_unused(_function_of(each))]
     tree = get_jit_class_def(kind, made.short_name, skipped)
     _declare_annotated(tree, made, resolver)
@@ -129,7 +141,6 @@ def define_class(kind: type, lookup: Lookup) -> ClassType:
         made.properties[each.ident.name] = (getter, setter)
     if "__init__" in made.methods:
         made.methods["__init__"].ensure_defined()
-    return made
 
 
 def _declare_annotated(tree: ClassDef, made: ClassType, resolver: PythonResolver) -> None:

@@ -12,12 +12,12 @@ import types
 import weakref
 from collections.abc import Callable, Sequence
 
-from rushlight.jit.annotations import infer_type, is_enum, is_named_tuple, named_tuple_type, type_from_python
+from rushlight.jit.annotations import infer_type, is_enum, is_named_tuple, named_tuple_type, type_from_python, type_from_tree
 from rushlight.jit.constants import ENUM_TYPES
 from rushlight.jit.emit.emitter import Emitter, signature
 from rushlight.jit.emit.python_values import PythonResolver
-from rushlight.jit.errors import ErrorReport
-from rushlight.jit.frontend.definitions import get_jit_def
+from rushlight.jit.errors import ErrorReport, NotSupportedError
+from rushlight.jit.frontend.definitions import get_jit_def, read_source
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
 from rushlight.jit.library import NAMES
@@ -25,7 +25,7 @@ from rushlight.jit.overloads import check_defaults, overloaded_definition, overl
 from rushlight.jit.passes.cleanup import run_cleanup_passes
 from rushlight.jit.source import SourceRange
 from rushlight.jit.tree_views import Def
-from rushlight.jit.types.kinds import TENSOR, ClassType, EnumType, Type
+from rushlight.jit.types.kinds import FLOAT, INT, STRING, TENSOR, ClassType, EnumType, Type
 
 _lock = threading.RLock()
 _functions: weakref.WeakKeyDictionary[Callable, list[Function]] = weakref.WeakKeyDictionary()
@@ -64,13 +64,22 @@ def closure_lookup(function: Callable) -> Callable[[str], object]:
 def frame_lookup(frame: types.FrameType | None) -> Callable[[str], object]:
     """Return the name lookup in a running frame, which annotations may need in addition to a closure's."""
     scope = {} if frame is None else {**frame.f_globals, **frame.f_locals}
-    return scope.get
+    return lambda name: scope.get(name, getattr(builtins, name, None))
 
 
 def default_arguments(function: Callable) -> dict[str, object]:
-    """Return the defaults of a function's parameters by name."""
+    """Return the defaults of a function's parameters by name. RuntimeError for a list or a dict."""
     parameters = inspect.signature(function).parameters.values()
+    mutable = next((each.name for each in parameters if _is_mutable(each.default)), None)
+    if mutable is not None:
+        problem = "Mutable default parameters are not supported because Python binds them to the function and they persist"
+        raise RuntimeError(f"{problem} across function calls: parameter '{mutable}' of {function.__qualname__}")
     return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
+
+
+def _is_mutable(value: object) -> bool:
+    """Return whether a default is a list or a dict, or a tuple with one."""
+    return isinstance(value, list | dict) or isinstance(value, tuple) and any(map(_is_mutable, value))
 
 
 class PythonCompiler:
@@ -115,15 +124,25 @@ class PythonCompiler:
         return made
 
     def define(
-        self, definition: Def, name: str, resolver: PythonResolver, defaults: dict[str, object], owner: ClassType | None = None
-    ) -> Function:
-        """Return a function from a tree. With a declared return type its schema is known before its body is compiled."""
-        schema = signature(definition.decl, name, resolver.type, defaults, owner)
+        self, definition: Def, name: str, resolver: PythonResolver, defaults: dict[str, object],
+        owner: ClassType | None = None, inferred: dict[str, Type] | None = None,
+    ) -> Function:  # fmt: skip
+        """Return a function from a tree. With a declared return type its schema is known before its body is compiled.
+        `inferred` are types of parameters without annotation that are no tensors."""
+        try:
+            schema = signature(definition.decl, name, resolver.type, defaults, owner, inferred)
+        except ErrorReport as error:
+            error.add_call(definition.ident.name, definition.range)
+            raise
 
         def emit(function: Function) -> None:
             graph = Graph()
             emitter = Emitter(resolver, graph, owner, definition.ident.name)
-            found = emitter.emit_def(definition, schema)
+            try:
+                found = emitter.emit_def(definition, schema)
+            except ErrorReport as error:
+                error.leave(emitter.full_name)
+                raise
             run_cleanup_passes(graph)
             function.set_graph(graph, found)
 
@@ -132,9 +151,22 @@ class PythonCompiler:
         return made
 
     def declared_return(self, function: Callable) -> Type:
-        """Return the return type from a Python function's annotation; a tensor if it has none."""
+        """Return the return type from a Python function's annotation or type comment; a tensor if it has none."""
         declared = inspect.signature(function, eval_str=True).return_annotation
+        if declared is inspect.Signature.empty:
+            return self._commented_return(function) or TENSOR
         return type_from_python(declared, self.class_type) or TENSOR
+
+    def _commented_return(self, function: Callable) -> Type | None:
+        """Return the return type from a function's type comment; None if it has none."""
+        try:
+            if "# type:" not in read_source(function).text:
+                return None
+            is_method = next(iter(inspect.signature(function).parameters), None) == "self"
+            declared = get_jit_def(function, None, "self" if is_method else None).decl.return_type
+        except (OSError, NotSupportedError):
+            return None
+        return None if declared is None else type_from_tree(declared, PythonResolver(closure_lookup(function), self).type)
 
     def class_type(self, kind: type) -> Type | None:
         """Return the type of a class; None if it can't be one."""
@@ -167,6 +199,8 @@ class PythonCompiler:
         kinds = {infer_type(value, self.class_type) for _, value in members}
         if len(kinds) != 1:
             raise RuntimeError(f"Could not unify type list of the values of enum {kind.__name__}: they must be of one type")
+        if not kinds & {INT, FLOAT, STRING}:
+            raise RuntimeError(f"Cannot create Enum with value type '{kinds.pop()}'. Only int, float and str are supported")
         made = EnumType(qualified_name(kind), kinds.pop(), members, kind)
         ENUM_TYPES[kind] = made
         return made

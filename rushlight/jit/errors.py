@@ -11,7 +11,20 @@ class ErrorReport(RuntimeError):
     def __init__(self, source_range: SourceRange, message: str):
         self.source_range = source_range
         self.message = message
+        self._failed: str | None = None
         super().__init__(f"\n{message}:\n{source_range.highlight()}")
+
+    def leave(self, name: str) -> None:
+        """Record that the error ends the compilation of a function or class, whose caller `add_call` adds."""
+        self._failed = self._failed or name
+
+    def add_call(self, caller: str, where: SourceRange) -> None:
+        """Add to the message the call for which the function or class that failed was being compiled."""
+        if self._failed is None:
+            return
+        said = f"'{self._failed}' is being compiled since it was called from '{caller}'\n{where.highlight()}"
+        self.args = (f"{self.args[0].rstrip()}\n{said}",)
+        self._failed = None
 
 
 class FrontendError(ErrorReport):

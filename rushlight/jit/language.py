@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from rushlight.jit.annotations import type_from_python
+from rushlight.jit.annotations import missing_content_message, type_from_python
 from rushlight.jit.compiler import compiler
 from rushlight.jit.emit.builtin_names import FormValue
 from rushlight.jit.emit.python_values import FUNCTIONS
@@ -49,13 +49,10 @@ def _type_of(annotation: object) -> object:
     if annotation in (list, dict, tuple) or getattr(annotation, "_name", None) in ("List", "Dict", "Tuple") and not getattr(
         annotation, "__args__", None
     ):  # fmt: skip
-        raise RuntimeError(
-            f"Attempted to use {getattr(annotation, '__name__', annotation)} without a contained type. Please add a contained "
-            "type, e.g. List[int]"
-        )
+        raise RuntimeError(missing_content_message(getattr(annotation, "__name__", str(annotation))))
     found = type_from_python(annotation, compiler.class_type)
     if found is None:
-        raise RuntimeError(f"{annotation!r} is not a type of TorchScript")
+        raise RuntimeError(f"{annotation!r} is not a type of TorchScript: it must be a type or a tuple of types")
     return found
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from rushlight._C import ModuleSlotsBase
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.naming import own_module
+from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.decorators import is_exported, is_ignored
 from rushlight.jit.function import Function
@@ -24,8 +26,9 @@ from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.savable import Savable
-from rushlight.jit.script_function import Binding, ScriptFunction
-from rushlight.jit.types.kinds import InterfaceType, Type
+from rushlight.jit.script_function import Binding, CannotBind, ScriptFunction
+from rushlight.jit.source import NO_SOURCE
+from rushlight.jit.types.kinds import NONE, InterfaceType, Type
 from rushlight.jit.types.relations import implements
 from rushlight.nn import Module
 
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
     from rushlight.jit.graph_api import Graph
 
 # Imported lazily: a loaded module may never need the compiler.
-compiler, definitions, language, module_types, module_values, overloads = map(LazyModule, (
-    "rushlight.jit.compiler", "rushlight.jit.frontend.definitions", "rushlight.jit.language", "rushlight.jit.module_types",
-    "rushlight.jit.emit.module_values", "rushlight.jit.overloads",
+compiler, definitions, hook_checks, language, module_types, module_values, overloads = map(LazyModule, (
+    "rushlight.jit.compiler", "rushlight.jit.frontend.definitions", "rushlight.jit.emit.hook_checks", "rushlight.jit.language",
+    "rushlight.jit.module_types", "rushlight.jit.emit.module_values", "rushlight.jit.overloads",
 ))  # fmt: skip
 
 
@@ -245,9 +248,35 @@ class ScriptModule(Savable, Module, metaclass=_CompilesWhenMade):
                 return self._method(name)
             raise
 
-    def forward(self, *args: object, **kwargs: object) -> object:
-        """Run the scripted `forward`."""
-        return self._method("forward")(*args, **kwargs)
+    @property
+    def forward(self) -> ScriptMethod:
+        """Return the scripted `forward`."""
+        return self._method("forward")
+
+    def __bool__(self) -> bool:
+        """Return True: the number of a container's modules says nothing about the module itself."""
+        return True
+
+    def __len__(self) -> int:
+        return self._call_special("__len__")
+
+    def __iter__(self) -> Iterator:
+        return self._call_special("__iter__")
+
+    def __contains__(self, item: object) -> bool:
+        return self._call_special("__contains__", item)
+
+    def __getitem__(self, index: object) -> object:
+        return self._call_special("__getitem__", index)
+
+    def _call_special(self, name: str, *arguments: object) -> object:
+        """Call a special method: the scripted one, or that of the library's containers. TypeError if the class has none."""
+        found = getattr(self._concrete.python_class, name, None)
+        if found is not None and self._concrete.is_iterable and own_module(found).startswith("rushlight."):
+            return found(self, *arguments)
+        if self._c.type.find_method(name) is None:
+            raise TypeError(f"'{self.original_name}' object has no {name}")
+        return self._method(name)(*arguments)
 
     def extra_repr(self) -> str:
         """Return the name of the class that was scripted."""
@@ -264,13 +293,21 @@ class ScriptMethod(ScriptFunction):
     def __init__(self, owner: ScriptModule, function: Function):
         super().__init__(function)
         self.owner = owner
+        self.__doc__ = function.doc
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         function = self._function
         binding = function.method_binding
         if binding is None or binding.schema is not function.schema_:
             binding = function.method_binding = Binding(function.schema, of_method=True)
-        result = run_function(function, [self.owner._c, *binding.bind(args, kwargs)])
+        try:
+            bound = binding.bind(args, kwargs)
+        except CannotBind:
+            deciding = overriding_arguments(args, kwargs)
+            if not deciding:
+                raise
+            return call_override(self, deciding, args, kwargs)
+        result = run_function(function, [self.owner._c, *bound])
         return from_script(result, binding.result_type) if binding.converts_result else result
 
 
@@ -312,6 +349,23 @@ def _compile_exported(module: Module, made: ScriptModule) -> None:
             function = made._c.type.find_method(each)
             if function is not None:
                 function.ensure_defined()
+    _check_hooks(made)
+
+
+def _check_hooks(made: ScriptModule) -> None:
+    """Check the signatures of a module's scripted hooks against that of its `forward`."""
+    kind, concrete = made._c.type, made._concrete
+    forward = kind.find_method("forward") if concrete.pre_hooks or concrete.hooks else None
+    if forward is None:
+        return
+    name, inputs = concrete.python_class.__name__, [each.type for each in forward.schema.arguments[1:]]
+    result = forward.schema.return_type
+    for hook in concrete.pre_hooks:
+        hook_checks.check_pre_hook(NO_SOURCE, hook, name, kind.find_method(hook).schema, inputs)
+    for hook in concrete.hooks:
+        schema = kind.find_method(hook).schema
+        hook_checks.check_hook(NO_SOURCE, hook, name, schema, inputs, result)
+        result = result if schema.return_type is NONE else schema.return_type
 
 
 def exported_methods(kind: type) -> list[str]:

@@ -24,6 +24,7 @@ from rushlight.jit.function import Function
 from rushlight.jit.language import Attribute
 from rushlight.jit.library import has_constants, script_methods
 from rushlight.jit.overloads import overloaded_definition, overloads_of
+from rushlight.jit.tree_views import Def
 from rushlight.jit.types.extensions import extension_type_of
 from rushlight.jit.types.kinds import BOOL, NONE, TENSOR, ClassType, InterfaceType, OptionalType, Type
 from rushlight.nn import Module
@@ -96,18 +97,31 @@ def _inspect(module: Module) -> tuple[dict, dict, dict, dict]:
             constants[name] = simplified(value) if not isinstance(value, list | tuple) else value
             continue
         kind = _annotated_type(annotations, name) or _infer(value)
-        if kind is not None:
+        if kind is not None and isinstance(value, list | dict) and not value and name not in annotations:
+            failed[name] = (
+                "(This attribute exists on the Python module, but we failed to convert Python type: "
+                f"'{type(value).__name__}' to a TorchScript type. List trace inputs must have elements. Its type was inferred; "
+                "try adding a type annotation for the attribute.)"
+            )
+        elif kind is not None:
             attributes[name] = (kind, "attribute")
         elif inspect.isroutine(value) or hasattr(value, "_rushlight_functions"):
             functions[name] = value
         else:
             failed[name] = (
-                "(This attribute exists on the Python module, but could not be converted to TorchScript: "
-                f"{type(value).__name__})"
+                "(This attribute exists on the Python module, but we failed to convert Python type: "
+                f"'{type(value).__name__}' to a TorchScript type. {_why_untyped(value)})"
             )
     attributes["training"] = (BOOL, "attribute")
     attributes["_is_full_backward_hook"] = (OptionalType(BOOL), "attribute")
     return attributes, constants, functions, failed
+
+
+def _why_untyped(value: object) -> str:
+    """Return why a value of a module has no type."""
+    if isinstance(value, list | tuple) and any(isinstance(each, Module) for each in value):
+        return "Could not infer type of list element: Cannot infer concrete type of torch.nn.Module."
+    return f"Only tensors and (possibly nested) tuples of tensors, lists, dicts and scripted classes have one, got {value!r}"
 
 
 def _is_plain(value: object) -> bool:
@@ -165,8 +179,12 @@ def _make(module: Module, attributes: dict, constants: dict, functions: dict, fa
     kind.constants.update({name: value for name, value in constants.items() if constant_type(value) is not None})
     kind.unresolved.update(failed)
     kind.lazy_method.append(lambda name: _compile_method(concrete, name))
-    concrete.pre_hooks += [_add_hook(concrete, each) for each in module._forward_pre_hooks.values() if _is_scriptable(each)]
-    concrete.hooks += [_add_hook(concrete, each) for each in module._forward_hooks.values() if _is_scriptable(each)]
+    added: dict[str, Callable] = {}
+    for hooks, given, called in (
+        (concrete.pre_hooks, module._forward_pre_hooks, "Pre-hook"),
+        (concrete.hooks, module._forward_hooks, "Hook"),
+    ):
+        hooks += [_add_hook(concrete, each, called, added) for each in given.values() if _is_scriptable(each)]
     concrete.type.hooks.update(pre_hooks=concrete.pre_hooks, hooks=concrete.hooks)
     return concrete
 
@@ -175,9 +193,16 @@ def _is_scriptable(hook: Callable) -> bool:
     return inspect.isfunction(hook) and not is_ignored(hook) and not is_unused(hook)
 
 
-def _add_hook(concrete: ConcreteModule, hook: Callable) -> str:
-    """Make a hook a method of the module, under its own name."""
+def _add_hook(concrete: ConcreteModule, hook: Callable, called: str, added: dict[str, Callable]) -> str:
+    """Make a hook a method of the module, under its own name. RuntimeError if something else has it; `added` holds the hooks so
+    far."""
     name = hook.__name__
+    if added.setdefault(name, hook) is not hook:
+        raise RuntimeError(f"{called} '{name}' on {concrete.python_class.__name__} has at least two different python "
+                           "definitions. Please use unique names for all hooks.")  # fmt: skip
+    if inspect.getattr_static(concrete.python_class, name, None) not in (None, hook):
+        raise RuntimeError(f"Can't define hook: {name} on class: {concrete.type.name} "
+                           "because a method or hook with that name already exists.")  # fmt: skip
     if name not in concrete.type.methods:
         concrete.type.methods[name] = _define_method(concrete, hook, name, False)
     return name
@@ -257,4 +282,16 @@ def _define_method(concrete: ConcreteModule, method: Callable, name: str, is_sta
     definition = get_jit_def(method, name, None if is_static else concrete.type.name.rpartition(".")[2])
     resolver = ModuleResolver(closure_lookup(method), compiler, concrete, property_of)
     owner = None if is_static else concrete.type
-    return compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner)
+    inferred = _type_of_state(concrete, definition) if name == "__setstate__" else None
+    made = compiler.define(definition, f"{concrete.type.name}.{name}", resolver, default_arguments(method), owner, inferred)
+    made.doc = method.__doc__
+    return made
+
+
+def _type_of_state(concrete: ConcreteModule, definition: Def) -> dict[str, Type]:
+    """Return the type of the parameter of `__setstate__`: what `__getstate__` returns. RuntimeError without one."""
+    get_state = method_of(concrete.python_class, "__getstate__")[0]
+    if get_state is None or get_state is Module.__getstate__:
+        raise RuntimeError(f"{concrete.python_class.__name__} has a __setstate__ that is compiled, but no __getstate__")
+    found = _compile_method(concrete, "__getstate__")
+    return {param.ident.name: found.schema.return_type for param in definition.decl.params[1:]}

@@ -40,7 +40,8 @@ NO_DEFAULT = _NoDefault()
 @dataclass(frozen=True, slots=True)
 class Argument:
     """A parameter or result: name, type, default (or NO_DEFAULT), and its aliasing: "a" reads, "a!" writes, "a -> *" is put
-    into a container. `length`: that of a list for which a single number may be passed."""
+    into a container. `length`: that of a list for which a single number may be passed. `is_inferred`: it has no
+    annotation, so its type is Tensor."""
 
     name: str
     type: Type
@@ -48,6 +49,18 @@ class Argument:
     kwarg_only: bool = False
     alias: str = ""
     length: int | None = None
+    is_inferred: bool = False
+
+    @property
+    def type_text(self) -> str:
+        """Return the type for errors, which says so if it is inferred."""
+        return f"{self.type} (inferred)" if self.is_inferred else str(self.type)
+
+    @property
+    def inference_hint(self) -> str:
+        """Return the line for errors that says why the type is Tensor, if it is inferred."""
+        reason = "because it was not annotated with an explicit type."
+        return f"\nInferred '{self.name}' to be of type 'Tensor' {reason}" if self.is_inferred else ""
 
     @property
     def has_default(self) -> bool:

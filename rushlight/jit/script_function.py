@@ -6,11 +6,13 @@ In: a function, class or module. Out: a ScriptFunction, the class itself, or a S
 from __future__ import annotations
 
 import functools
+import pickle
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from rushlight._C import machine_bind_exactly
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.jit.function import Function
 from rushlight.jit.runtime.conversions import from_script, may_hold_objects
 from rushlight.jit.runtime.executor import executor_of, run_function
@@ -97,8 +99,18 @@ class ScriptFunction(Savable):
         binding = function.binding
         if binding is None or binding.schema is not function.schema_:
             binding = function.binding = Binding(function.schema)
-        result = run_function(function, binding.bind(args, kwargs))
+        try:
+            bound = binding.bind(args, kwargs)
+        except CannotBind:
+            deciding = overriding_arguments(args, kwargs)
+            if not deciding:
+                raise
+            return call_override(self, deciding, args, kwargs)
+        result = run_function(function, bound)
         return from_script(result, binding.result_type) if binding.converts_result else result
+
+    def __reduce__(self) -> tuple:
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
 
     def __repr__(self) -> str:
         return f"<ScriptFunction {self._function.name}>"
@@ -141,9 +153,9 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
     positional = sum(not each.kwarg_only for each in arguments)
     name = schema.name.rpartition(".")[2]
     if len(args) > positional:
-        raise CannotBind(
-            f"{name}() expected at most {positional} argument(s) but received {len(args)} argument(s). Declaration: {schema}"
-        )
+        kind = "argument(s)" if positional == len(arguments) else "positional argument(s)"
+        given = f"expected at most {positional} {kind} but received {len(args)} {kind}"
+        raise CannotBind(f"{name}() {given}. Declaration: {schema}")
     bound, used = [], 0
     for index, argument in enumerate(arguments):
         if index < len(args) and not argument.kwarg_only:
@@ -161,8 +173,9 @@ def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[
             bound.append(to_script(value, argument.type))
         except CannotConvert as error:
             raise CannotBind(
-                f"{name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but instead found type "
-                f"'{type(value).__name__}'.\nPosition: {index}\n{error}\nDeclaration: {schema}"
+                f"{name}() Expected a value of type '{argument.type_text}' for argument '{argument.name}' "
+                f"but instead found type '{type(value).__name__}'.{argument.inference_hint}"
+                f"\nPosition: {index}\n{error}\nDeclaration: {schema}"
             ) from None
     if used != len(kwargs):
         unknown = next(key for key in kwargs if key not in schema.positions)

@@ -16,6 +16,7 @@ from rushlight.jit.emit.python_values import PythonResolver
 from rushlight.jit.emit.sugared import SugaredValue
 from rushlight.jit.frontend.definitions import defaults_of_text, definitions_of_text
 from rushlight.jit.function import Function
+from rushlight.jit.graph_api import Graph
 from rushlight.jit.library import REPLACEMENTS
 from rushlight.jit.module import ScriptModule, script_module
 from rushlight.jit.runtime.objects import SharedContainer
@@ -107,6 +108,16 @@ class CompilationUnit:
         if found is None:
             raise AttributeError(f"'CompilationUnit' has no attribute '{name}'")
         return ScriptFunction(found)
+
+    def find_function(self, name: str) -> ScriptFunction | None:
+        """Return one of its functions; None for an unknown name."""
+        found = self._defined.get(name)
+        return None if found is None else ScriptFunction(found)
+
+    def create_function(self, name: str, graph: Graph) -> ScriptFunction:
+        """Define a function by a graph, of which it gets a copy."""
+        made = self._defined[name] = Function(name, graph.raw.copy())
+        return ScriptFunction(made)
 
     def get_functions(self) -> list[ScriptFunction]:
         """Return all functions that it defines."""

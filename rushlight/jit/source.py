@@ -52,11 +52,23 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourceRange:
-    """The characters [start, end) of a source."""
+    """The characters [start, end) of a source. For code of an inlined function, `function` is its name and `caller` is the
+    range of the call."""
 
     source: Source
     start: int
     end: int
+    function: str = ""
+    caller: SourceRange | None = None
+
+    def inlined(self, function: str, caller: SourceRange) -> SourceRange:
+        """Return this range as one of a function that was inlined for a call."""
+        return self if self.caller is not None else SourceRange(self.source, self.start, self.end, function, caller)
+
+    def frames(self, function: str) -> list[str]:
+        """Return the highlighted lines of the calls that led here, outermost first; `function` contains the outermost one."""
+        outer = [] if self.caller is None else self.caller.frames(function)
+        return [*outer, self.highlight(self.function or function)]
 
     @property
     def text(self) -> str:
@@ -93,17 +105,19 @@ class SourceRange:
         code = found.source.line(found.source.line_of(found.start)).strip()
         return f'File "{place[0]}", line {place[1]}, in TorchScript\n    {code}'
 
-    def highlight(self) -> str:
-        """Return the lines around the range, with the range underlined; for an archive's code also the user's lines."""
+    def highlight(self, function: str = "") -> str:
+        """Return the lines around the range, with the range underlined; for an archive's code also the user's lines. `function`
+        is the name of the function that the range is in, for tracebacks."""
         original = self.original
-        return self._highlight_lines() + ("" if original is None else f"The original code:\n{original.highlight()}")
+        return self._highlight_lines(function) + ("" if original is None else f"The original code:\n{original.highlight()}")
 
-    def _highlight_lines(self) -> str:
+    def _highlight_lines(self, function: str) -> str:
         first = self.source.line_of(self.start)
         last_line = len(self.source.line_starts) - 1
         shown = []
+        place = f", in {function}" if function else ""
         if self.source.filename is not None:
-            shown.append(f'  File "{self.source.filename}", line {self.source.first_line + first + 1}')
+            shown.append(f'  File "{self.source.filename}", line {self.source.first_line + first + 1}{place}')
         for number in range(max(0, first - _CONTEXT_LINES), min(last_line, first + _CONTEXT_LINES) + 1):
             line = self.source.line(number)
             if number != last_line or line:

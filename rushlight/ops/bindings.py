@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core import function_modes
-from rushlight.core.overrides import ask, asks_modes
+from rushlight.core.overrides import ask, asks_modes, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops import complex_methods, copying, functional, indexing, methods, more_methods, operators
@@ -216,6 +216,9 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
         position = packet._overloads[0]._schema.positions.get("self", 0)
         args = (*args[:position], kwargs.pop("self"), *args[position:])
     if out is not None:
+        deciding = overriding_arguments((*args, out), kwargs)
+        if deciding:
+            return call_override(packet.public, deciding, args, {**kwargs, "out": out})
         return _call_with_out(packet, out, args, kwargs)
     result = packet(*args, **kwargs)
     return requiring_gradient(result) if wants_grad else result

@@ -114,11 +114,12 @@ def is_storage(obj: object) -> bool:
 
 
 def typename(obj: object) -> str:
-    """Return the name of an object's type: "torch.FloatTensor" for tensors, dotted names for others."""
+    """Return "torch.FloatTensor" for a tensor, the dotted name of a class or function, else that of the object's class."""
     if isinstance(obj, Tensor):
         return obj.type()
-    kind = obj if isinstance(obj, type) else type(obj)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    is_plain = named.__module__ in ("builtins", None)
+    return named.__qualname__ if is_plain else f"{named.__module__}.{named.__qualname__}"
 
 
 @overridable

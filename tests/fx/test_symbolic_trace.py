@@ -361,3 +361,48 @@ def test_only_functions_that_write_are_refused():
     assert Pure().trace(lambda x: rl.relu(x).fill_(0)) is not None
     with pytest.raises(RuntimeError, match="mutable operation"):
         Pure().trace(lambda x: rl.relu_(x))
+
+
+def test_calls_with_out_are_recorded():
+    traced = fx.symbolic_trace(lambda x, y: rl.add(x, 1, out=y))
+    target = rl.zeros(2)
+    assert traced(rl.ones(2), target) is target and target.tolist() == [2, 2]
+
+    class Pure(fx.Tracer):
+        check_mutable_operations = True
+
+    with pytest.raises(RuntimeError, match="mutable operation aten::sigmoid.out"):
+        Pure().trace(lambda x: rl.sigmoid(x, out=rl.rand_like(x)))
+
+
+def test_scripted_modules_are_called_as_methods():
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = rl.jit.script(nn.Linear(2, 2))
+
+        def forward(self, x):
+            return self.inner(x)
+
+    held, x = Holder(), rl.ones(2)
+    traced = fx.symbolic_trace(held)
+    assert ("call_method", "forward") in calls(traced.graph) and rl.equal(traced(x), held(x))
+
+
+def test_nodes_that_do_not_fit_a_graph():
+    traced = fx.symbolic_trace(nn.Linear(2, 2))
+    copied = fx.Graph()
+    for node in traced.graph.nodes:
+        copied.node_copy(node)
+    with pytest.raises(RuntimeError, match="does not belong to this Graph"):
+        copied.lint()
+    with pytest.raises(ValueError, match="must be callable"):
+        fx.Node(copied, "wrong", "call_function", "name")
+    with pytest.warns(UserWarning, match="no underlying reference"):
+        traced.graph.get_attr("absent")
+
+
+def test_generated_code_names_the_traced_file():
+    traced = fx.symbolic_trace(lambda x: x + 1)
+    assert "test_symbolic_trace.py" in traced.forward.__code__.co_filename
+    assert rl.typename(rl.log_).endswith("log_") and rl.typename(3) == "int"

@@ -86,7 +86,7 @@ def test_positions_in_indented_source():
 def test_type_comments():
     frontend, c = torch.jit.frontend, torch._C
     declared = frontend.get_jit_def(lambda_free).decl
-    with pytest.raises(NotSupportedError, match="gives 1 parameter types, but the function has 2"):
+    with pytest.raises(NotSupportedError, match=r"annotations \(1\) did not match the number of function parameters \(2\)"):
         c.merge_type_from_type_comment(declared, c.parse_type_comment("# type: (int) -> int"), False)
     with pytest.raises(NotSupportedError, match="is not of the form"):
         c.parse_type_comment("# type: int")

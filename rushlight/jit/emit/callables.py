@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rushlight.core.dtype import dtype
+from rushlight.jit.decorators import is_ignored
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.enumerations import SCALAR_TYPES
-from rushlight.jit.errors import ErrorReport
+from rushlight.jit.errors import ErrorReport, FrontendError
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import operators_named
@@ -63,7 +65,7 @@ class BoundBuiltin(SugaredValue):
     value: Value
 
     def kind(self) -> str:
-        return "builtin method"
+        return "builtin"
 
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
@@ -92,9 +94,25 @@ class SpecialMethod(SugaredValue):
     ) -> SugaredValue:
         if self.name == "wait":
             return SimpleValue(emitter.insert("aten::wait", [self.value], self.value.type.element, where))
+        if self.name == "__getitem__":
+            if len(args) != 1 or keywords:
+                raise ErrorReport(where, f"__getitem__ expected exactly 1 argument, got {len(args) + len(keywords)}")
+            return SimpleValue(emitter.index_by_value(where, self.value, emitter.value_of(args[0])))
+        if self.name == "where":
+            return self._where(where, emitter, args, keywords)
         if self.name == "__len__":
             return SimpleValue(emitter.simple.length(where, self.value))
         return emitter.emit_tolist(where, self.value)
+
+    def _where(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        """Emit `tensor.where(condition, other)`, whose operator takes the condition first."""
+        condition = [*args[:1], *(each for each in keywords if each.name == "condition")]
+        others = [*args[1:], *(each for each in keywords if each.name != "condition")]
+        positional = [each for each in others if each.name is None]
+        named = [each for each in others if each.name is not None]
+        return emitter.emit_operator("aten::where", where, [*condition, NamedValue(where, self.value), *positional], named)
 
 
 @dataclass
@@ -182,6 +200,8 @@ class ClassValue(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
+        if is_ignored(self.type.python_class):
+            raise FrontendError(where, f"Cannot instantiate class '{self.type.short_name}' in a script function: it is ignored")
         node = emitter.graph.insert("prim::CreateObject")
         node.source_range = where
         made = node.output.set_type(self.type)
@@ -218,11 +238,19 @@ class NamedTupleValue(SugaredValue):
             value = emitter.value_of(given) if given is not None else emitter.constant(defaults[name], where)
             value = emitter.matcher.convert_value(value, kind, True)
             if not is_subtype(value.type, kind):
-                raise ErrorReport(where, f"field '{name}' of {self.type.name} expects {kind}, got {value.type}")
+                wanted = f"{kind} (inferred)" if self._is_inferred(name) else kind
+                problem = f"Expected a value of type '{wanted}' for argument '{name}' but instead found type '{value.type}'."
+                raise ErrorReport(where, f"{self.type.name}: {problem}")
             parts.append(value)
         if len(args) > len(self.type.fields) or named:
             raise ErrorReport(where, f"{self.type.name} takes the fields {', '.join(self.type.fields)}")
         return SimpleValue(emitter.insert("prim::TupleConstruct", parts, self.type, where))
+
+
+    def _is_inferred(self, field: str) -> bool:
+        """Return whether a field has no annotation."""
+        python_class = self.type.python_class
+        return python_class is not None and field not in getattr(python_class, "__annotations__", {})
 
 
 @dataclass
@@ -256,6 +284,28 @@ class CastValue(SugaredValue):
                 length = emitter.call_operator("aten::len", where, [value]).as_value(where, emitter)
                 return emitter.call_operator("aten::gt", where, [length, emitter.constant(0, where)])
         return emitter.emit_operator(self.operator, where, args, keywords)
+
+
+@dataclass
+class LegacyTensorValue(SugaredValue):
+    """`LongTensor` and its kin: called with ints, an uninitialised tensor of these sizes; with a list, one of its values."""
+
+    dtype: dtype
+
+    def kind(self) -> str:
+        return "tensor type"
+
+    def call(
+        self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
+    ) -> SugaredValue:
+        kind = [NamedValue(where, emitter.constant(self.dtype, where), "dtype")]
+        values = [emitter.value_of(each) for each in args]
+        if all(value.type == INT for value in values):
+            sizes = emitter.insert("prim::ListConstruct", values or [emitter.constant(0, where)], ListType(INT), where)
+            return emitter.emit_operator("aten::empty", where, [NamedValue(where, sizes)], kind)
+        if len(values) != 1 or keywords:
+            raise ErrorReport(where, "Legacy tensor constructor got multiple positional arguments that were not all integers")
+        return emitter.emit_operator("aten::tensor", where, args, kind)
 
 
 @dataclass
@@ -326,6 +376,9 @@ class ConstantValue(SugaredValue):
 
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(self.value, where)
+
+    def length(self, where: SourceRange, emitter: Emitter) -> Value:
+        return emitter.simple.length(where, self.as_value(where, emitter))
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         return emitter.simple.attribute(where, self.as_value(where, emitter), name)

@@ -15,7 +15,7 @@ from rushlight.jit.ir.graph import Value
 from rushlight.jit.operators.registry import Operator, operators_named, with_out_forms
 from rushlight.jit.schema import FunctionSchema
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import Apply, ListLiteral, Select, Starred, StringLiteral, Tree, Var
+from rushlight.jit.tree_views import Apply, ListComp, ListLiteral, Select, Starred, StringLiteral, Tree, Var
 from rushlight.jit.types.kinds import (
     BOOL,
     COMPLEX,
@@ -61,6 +61,13 @@ class CallEmitter:
 
     def emit_apply(self, tree: Apply, hint: Type | None = None) -> SugaredValue:
         """Emit `callee(arguments)`."""
+        try:
+            return self._emit_call_of(tree, hint)
+        except ErrorReport as error:
+            error.add_call(self.full_name, tree.range)
+            raise
+
+    def _emit_call_of(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if isinstance(tree.callee, Var) and self.environment.find(tree.callee.name) is None:
             special = _SPECIAL.get(tree.callee.name)
             if special is not None and not self.is_shadowed(tree.callee.name):
@@ -203,7 +210,8 @@ class CallEmitter:
         while isinstance(element, ListType):
             element, depth = element.element, depth + 1
         if element not in _TOLIST_KINDS:
-            raise ErrorReport(where, f"Returned list element type {element} must be one of int, float, complex and bool")
+            problem = f"{element} is not one of the supported element types for tolist: int, float, complex and bool"
+            raise ErrorReport(where, problem)
         numbers = [self.constant(number, where) for number in (depth, _TOLIST_KINDS.index(element))]
         return SimpleValue(self.insert("prim::tolist", [value, *numbers], hint, where))
 
@@ -235,12 +243,11 @@ class CallEmitter:
     def _emit_range(self, tree: Apply, hint: Type | None) -> SugaredValue:
         values = [self._int_of(index, each) for index, each in enumerate(self.emit_arguments(tree.inputs))]
         if not 1 <= len(values) <= 3 or tree.attributes:
-            raise ErrorReport(tree.range, f"range expected 1 to 3 arguments, got {len(values)}")
+            limit = "at least 1" if len(values) < 1 else "at most 3"
+            raise ErrorReport(tree.range, f"range expected {limit} arguments, got {len(values)}")
         if len(values) == 1:
             return RangeValue(None, values[0], None)
         step = values[2] if len(values) == 3 else self.constant(1, tree.range)
-        if step.constant() == 0:
-            raise ErrorReport(tree.range, "range() arg 3 must not be zero")
         return RangeValue(values[0], values[1], step)
 
     def _int_of(self, index: int, given: NamedValue) -> Value:
@@ -265,7 +272,10 @@ class CallEmitter:
     def _emit_enumerate(self, tree: Apply, hint: Type | None) -> SugaredValue:
         start = [self.emit_expression(each.value) for each in tree.attributes if each.ident.name == "start"]
         start += [self.emit_expression(each) for each in tree.inputs[1:2]]
-        if not 1 <= len(tree.inputs) <= 2 or len(start) != len(tree.inputs) - 1 + len(tree.attributes):
+        if not 1 <= len(tree.inputs) <= 2:
+            limit = "at least 1" if not tree.inputs else "at most 2"
+            raise ErrorReport(tree.range, f"enumerate expected {limit} arguments, got {len(tree.inputs)}")
+        if len(start) != len(tree.inputs) - 1 + len(tree.attributes):
             raise ErrorReport(tree.range, "enumerate expected an iterable and at most a start")
         return EnumerateValue(self.iterable(self.emit_sugared(tree.inputs[0]), tree.range), start[0] if start else None)
 
@@ -277,6 +287,8 @@ class CallEmitter:
             raise ErrorReport(tree.range, "len expects exactly one argument")
         target = self.emit_sugared(tree.inputs[0])
         value = target.simple_value()
+        if getattr(target, "has_own_length", False):
+            return target.attribute(tree.range, self, "__len__").call(tree.range, self, [], [])
         if value is not None and isinstance(value.type, ClassType):
             return self.simple.attribute(tree.range, value, "__len__").call(tree.range, self, [], [])
         return SimpleValue(target.length(tree.range, self))
@@ -312,6 +324,9 @@ class CallEmitter:
     def _emit_tuple(self, tree: Apply, hint: Type | None) -> SugaredValue:
         if not tree.inputs:
             return TupleOfSugared([])
+        if len(tree.inputs) > 1 or tree.attributes:
+            given = len(tree.inputs) + len(tree.attributes)
+            raise ErrorReport(tree.range, f"tuple expected at most 1 argument, got {given}")
         part = self.emit_sugared(tree.inputs[0])
         return TupleOfSugared(part.static_elements(tree.range, self) or part.as_tuple(tree.range, self))
 
@@ -350,6 +365,8 @@ class CallEmitter:
         kind = self.type_of_tree(tree.inputs[0])
         value = self.matcher.convert_value(self.emit_expression(tree.inputs[1], kind), kind, True)
         if not is_subtype(value.type, kind):
+            if isinstance(tree.inputs[1], ListComp | ListLiteral):
+                raise ErrorReport(tree.range, f"Expected an annotation of type List, got {kind}")
             raise ErrorReport(tree.range, f"expected an expression of type {kind} but found {value.type}")
         if value.type is NONE and kind is not NONE:
             value = self.constant(None, tree.range).set_type(kind)
@@ -415,5 +432,5 @@ _FORMS = {
     "annotate": CallEmitter._emit_annotate, "fork": CallEmitter._emit_fork, "wait": CallEmitter._emit_wait, "isinstance":
     CallEmitter._emit_isinstance,
     "is_scripting": CallEmitter._is_scripting, "is_tracing": CallEmitter._is_tracing, "unwrap": CallEmitter._emit_unwrap,
-    "unchecked_cast": CallEmitter._emit_unchecked_cast,
+    "unchecked_cast": CallEmitter._emit_unchecked_cast, "dict": CallEmitter._emit_dict,
 }  # fmt: skip

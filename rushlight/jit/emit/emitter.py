@@ -69,6 +69,12 @@ class Emitter(CallEmitter, StatementEmitter):
         self.returned = ReturnState(None)
         self.loop_depth = 0
         self.nesting = 0
+        self.comprehensions = 0
+
+    @property
+    def full_name(self) -> str:
+        """Return the function's name, after that of its class for a method."""
+        return self.name if self.owner is None else f"{self.owner.short_name}.{self.name}"
 
     def _resolve(self, name: str, where: SourceRange) -> SugaredValue | None:
         return self.resolver.value(name, where, self)
@@ -127,6 +133,7 @@ class Emitter(CallEmitter, StatementEmitter):
 
     def emit_def(self, definition: Def, schema: FunctionSchema) -> FunctionSchema:
         """Emit the body; returns the schema, with the inferred return type if none was declared."""
+        self.matcher.inferred = {argument.name for argument in schema.arguments if argument.is_inferred}
         for param, argument in zip(definition.decl.params, schema.arguments, strict=True):
             value = self.graph.block.add_input(param.ident.name, argument.type)
             with self.graph.source(param.range):
@@ -210,17 +217,19 @@ _UNFIT_DEFAULTS: dict[Type, tuple[type, ...]] = {
 
 
 def signature(
-    declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None
-) -> FunctionSchema:
-    """Return the schema of a declaration. Parameters without annotation are tensors; without a return type it has no
-    returns.
+    declaration: Decl, name: str, find: Callable[[str], Type | None], defaults: dict[str, object], owner: Type | None = None,
+    inferred: dict[str, Type] | None = None,
+) -> FunctionSchema:  # fmt: skip
+    """Return the schema of a declaration. Parameters without annotation have the types in `inferred`, else they are tensors;
+    without a return type it has no returns.
     """
     arguments = []
     for index, param in enumerate(declaration.params):
         if index == 0 and owner is not None:
             kind = owner
         else:
-            kind = TENSOR if param.annotation is None else type_from_tree(param.annotation, find)
+            kind = (inferred or {}).get(param.ident.name, TENSOR)
+            kind = kind if param.annotation is None else type_from_tree(param.annotation, find)
         default = defaults.get(param.ident.name, NO_DEFAULT)
         if isinstance(default, _UNFIT_DEFAULTS.get(kind, ())):
             problem = f'Expected a default value of type {kind} on parameter "{param.ident.name}", got {default!r}'
@@ -230,7 +239,8 @@ def signature(
         length = broadcast_length(param.annotation)
         if length is not None and isinstance(default, int | float):
             default = [default] * length
-        arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only, length=length))
+        is_inferred = param.annotation is None and kind is TENSOR and not (index == 0 and owner is not None)
+        arguments.append(Argument(param.ident.name, kind, default, param.kwarg_only, length=length, is_inferred=is_inferred))
     returns = ()
     if declaration.return_type is not None:
         returns = (Argument("", type_from_tree(declaration.return_type, find)),)

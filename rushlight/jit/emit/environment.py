@@ -30,9 +30,26 @@ class Environment:
         self.types: dict[str, Type] = {}
         self.sugared: dict[str, SugaredValue] = {}
         self.undefined: dict[str, str] = {}
+        self.stored_names: dict[str, str] = {}
+        """The names under which variables of a comprehension are stored: others than those of the function's variables."""
+
+    def for_comprehension(self, names: list[str], number: int) -> Environment:
+        """Return an environment of the same block in which `names` are variables of their own."""
+        made = Environment(self.graph, self.block, self, self.resolve)
+        made.stored_names = {name: f"{name}.comprehension{number}" for name in names}
+        return made
+
+    def _stored_name(self, name: str) -> str:
+        environment: Environment | None = self
+        while environment is not None:
+            if name in environment.stored_names:
+                return environment.stored_names[name]
+            environment = environment.parent
+        return name
 
     def find(self, name: str) -> Environment | None:
         """Return the innermost environment with a variable of this name."""
+        name = self._stored_name(name)
         environment: Environment | None = self
         while environment is not None:
             if name in environment.types or name in environment.sugared:
@@ -44,6 +61,7 @@ class Environment:
 
     def why_undefined(self, name: str) -> str:
         """Return the reason why a name is undefined."""
+        name = self._stored_name(name)
         environment: Environment | None = self
         while environment is not None:
             if name in environment.undefined:
@@ -55,9 +73,10 @@ class Environment:
         """Return the meaning of a name. For an undefined name ErrorReport, or None if it is not `required`."""
         found = self.find(name)
         if found is not None:
-            if name in found.sugared:
-                return found.sugared[name]
-            return SimpleValue(self.load(name, found.types[name], where))
+            stored = self._stored_name(name)
+            if stored in found.sugared:
+                return found.sugared[stored]
+            return SimpleValue(self.load(name, found.types[stored], where))
         if not self._is_marked(name):
             resolved = self.resolve(name, where)
             if resolved is not None:
@@ -67,6 +86,7 @@ class Environment:
         return None
 
     def _is_marked(self, name: str) -> bool:
+        name = self._stored_name(name)
         environment: Environment | None = self
         while environment is not None:
             if name in environment.undefined:
@@ -77,7 +97,7 @@ class Environment:
     def load(self, name: str, kind: Type, where: SourceRange) -> Value:
         """Return the current value of a variable."""
         with self.graph.source(where):
-            value = self.graph.insert("prim::Load").set("name", name).output.set_type(kind)
+            value = self.graph.insert("prim::Load").set("name", self._stored_name(name)).output.set_type(kind)
         if is_meaningful(name):
             value.take_name(name)
         return value
@@ -85,7 +105,7 @@ class Environment:
     def type_of(self, name: str) -> Type | None:
         """Return the type of a variable."""
         found = self.find(name)
-        return None if found is None else found.types.get(name)
+        return None if found is None else found.types.get(self._stored_name(name))
 
     def set(self, name: str, value: SugaredValue, where: SourceRange, declared: Type | None = None) -> None:
         """Assign a variable. Once assigned in an outer block, or declared, its type stays."""
@@ -102,6 +122,7 @@ class Environment:
             )
         if not simple.has_debug_name and is_meaningful(name):
             simple.take_name(name)
+        name = self._stored_name(name)
         with self.graph.source(where):
             self.graph.insert("prim::Store", [simple], 0).set("name", name).set("type", kind)
         self.sugared.pop(name, None)
@@ -110,9 +131,10 @@ class Environment:
 
     def outer_type(self, name: str) -> Type | None:
         """Return the type of a variable of an outer block."""
-        return None if self.parent is None else self.parent.type_of(name)
+        return None if self.parent is None else self.parent.type_of(self._stored_name(name))
 
     def _set_sugared(self, name: str, value: SugaredValue, where: SourceRange) -> None:
+        name = self._stored_name(name)
         outer = self.parent.find(name) if self.parent is not None else None
         if outer is not None and name not in self.sugared:
             raise ErrorReport(where, f"Cannot re-assign '{name}' to a value of type {value.kind()} in an inner block, "
@@ -123,12 +145,14 @@ class Environment:
 
     def declare(self, name: str, kind: Type) -> None:
         """Declare a variable's type here; inner blocks have stored its value."""
+        name = self._stored_name(name)
         self.types[name] = kind
         self.sugared.pop(name, None)
         self.undefined.pop(name, None)
 
     def undefine(self, name: str, reason: str) -> None:
         """Make a name undefined here, with the reason."""
+        name = self._stored_name(name)
         self.types.pop(name, None)
         self.sugared.pop(name, None)
         self.undefined[name] = reason

@@ -13,7 +13,7 @@ from rushlight.jit.emit.sugared import SugaredValue
 from rushlight.jit.errors import ErrorReport
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.source import SourceRange
-from rushlight.jit.tree_views import DictComp, For, ListComp, Tree, While
+from rushlight.jit.tree_views import DictComp, For, ListComp, Tree, Var, While
 from rushlight.jit.types.kinds import INT, STRING, TENSOR, DictType, ListType, Type
 from rushlight.jit.types.relations import unshaped
 
@@ -153,7 +153,15 @@ class LoopEmitter:
             self.assign(tree.target, item, tree.range)
             element()
 
-        self._emit_for_each(self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range), tree.range, use)
+        iterable = self.iterable(self.emit_sugared(tree.iterable), tree.iterable.range)
+        outer = self.environment
+        self.environment = outer.for_comprehension(_names_in(tree.target), self._next_comprehension())
+        self._emit_for_each(iterable, tree.range, use)
+        self.environment = outer
+
+    def _next_comprehension(self) -> int:
+        self.comprehensions += 1
+        return self.comprehensions
 
     def _emit_for_each(self, iterable: SugaredValue, where: SourceRange, use: Callable[[SugaredValue], None]) -> None:
         """Emit code for every element of an iterable: unrolled if they are known at compile time, else in a loop."""
@@ -167,6 +175,13 @@ class LoopEmitter:
         self.push(node.blocks[0])
         use(iterable.item(where, self, position))
         self.pop(lambda: self.graph.set_insert_point(node.next))
+
+
+def _names_in(target: Tree) -> list[str]:
+    """Return the variables that an assignment to `target` sets."""
+    if isinstance(target, Var):
+        return [target.name]
+    return [name for item in getattr(target, "items", ()) for name in _names_in(getattr(item, "value", item))]
 
 
 def _has_break_or_continue(trees: list[Tree]) -> bool:

@@ -26,6 +26,8 @@ from rushlight.jit.types.kinds import (
     NUMBER,
     STRING,
     TENSOR,
+    ClassType,
+    InterfaceType,
     ListType,
     OptionalType,
     TensorType,
@@ -54,6 +56,8 @@ class Matcher:
     def __init__(self, graph: Graph, constant: MakeConstant):
         self.graph = graph
         self.constant = constant
+        self.inferred: set[str] = set()
+        """The parameters without annotation, which are tensors."""
 
     def match(
         self, schema: FunctionSchema, where: SourceRange, args: Sequence[NamedValue], keywords: Sequence[NamedValue],
@@ -98,7 +102,7 @@ class Matcher:
         inputs += [self._value(each) for each in rest]
         unknown = [name for name in named if name not in used]
         if unknown:
-            raise NoMatch(f"Unknown keyword argument '{unknown[0]}'.")
+            raise NoMatch(f"Keyword argument {unknown[0]} unknown.")
         return Match(schema, inputs, [substitute(result.type, bound) for result in schema.returns])
 
     def _takes_the_rest(self, argument: Argument, rest: Sequence[NamedValue], schema: FunctionSchema, convert: bool) -> bool:
@@ -138,10 +142,23 @@ class Matcher:
         if concrete == _OPTIONAL_TENSORS and value.type == ListType(TENSOR):
             return value
         if not is_subtype(value.type, concrete):
+            wanted = argument.type_text if argument.is_inferred else concrete
             raise NoMatch(
-                f"Expected a value of type '{concrete}' for argument '{argument.name}' but instead found type '{value.type}'."
+                f"Expected a value of type '{wanted}' for argument '{argument.name}' but instead found type '{value.type}'."
+                f"{argument.inference_hint}{self._hint(argument, value)}"
             )
         return value
+
+    def _hint(self, argument: Argument, value: Value) -> str:
+        """Return a line for errors: the method that a class lacks for an interface; or why the type of an argument is Tensor,
+        if it is that of a bare parameter."""
+        if isinstance(argument.type, InterfaceType) and isinstance(value.type, ClassType):
+            missing = [name for name in argument.type.methods if value.type.find_method(name) is None]
+            return f"\n'{value.type}' does not have method '{missing[0]}'" if missing else ""
+        if value.node.kind != "prim::Load" or value.node["name"] not in self.inferred:
+            return ""
+        reason = "because it was not annotated with an explicit type."
+        return f"\nInferred the value for argument '{argument.name}' to be of type 'Tensor' {reason}"
 
     def _as_list(self, value: Value, formal: Type) -> Value:
         wanted = formal.element if isinstance(formal, OptionalType) else formal

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rushlight.core.naming import own_module
 from rushlight.jit.decorators import is_ignored, is_unused
 from rushlight.jit.emit.callables import MethodValue
 from rushlight.jit.emit.hook_checks import check_hook, check_pre_hook
@@ -135,8 +136,11 @@ class ModuleValue(SugaredValue):
     def set_attribute(self, where: SourceRange, emitter: Emitter, name: str, value: Value) -> None:
         attribute = self.concrete.type.attributes.get(name)
         is_interface = attribute is not None and isinstance(attribute.type, InterfaceType)
-        if name in self.concrete.constants or name in self.concrete.submodules and not is_interface:
+        is_submodule = name in self.concrete.submodules and not is_interface
+        if name in self.concrete.constants or is_submodule and attribute.type is not value.type:
             raise ErrorReport(where, f"Tried to set the constant '{name}' of a module; only attributes can be assigned")
+        if name in self.concrete.failed:
+            raise ErrorReport(where, f"Tried to set nonexistent attribute: {name}. {self.concrete.failed[name]}")
         if isinstance(getattr(self.concrete.python_class, name, None), property):
             self.resolver.property_of(self.concrete, name)
         emitter.simple.set_attribute(where, self.value, name, value)
@@ -215,6 +219,12 @@ class ModuleValue(SugaredValue):
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
         return self.static_elements(where, emitter)
 
+    @property
+    def has_own_length(self) -> bool:
+        """Return whether the user's class defines `__len__`."""
+        found = getattr(self.concrete.python_class, "__len__", None)
+        return found is not None and not own_module(found).startswith("rushlight.")
+
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.constant(len(self.static_elements(where, emitter)), where)
 
@@ -233,6 +243,16 @@ class ModuleValue(SugaredValue):
             return children[position]
         if isinstance(kind, InterfaceType):
             return emitter.simple.module_item(where, self.value, index, kind)
+        if isinstance(position, str):
+            raise ErrorReport(where, f"Key Error, {position}")
+        if isinstance(position, int):
+            raise ErrorReport(where, f"Index {position} out of range of {len(children)} modules")
+        if issubclass(self.concrete.python_class, ModuleDict):
+            raise ErrorReport(
+                where, "Unable to extract string literal index. ModuleDict indexing is only supported with string literals. "
+                       "For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not a literal. Enumeration is "
+                       "supported, e.g. 'for k, v in self.items(): out = v(inp)'"
+            )  # fmt: skip
         raise ErrorReport(
             where, "Expected integer literal for index. ModuleList/Sequential indexing is only supported with integer "
                    "literals. "

@@ -7,6 +7,8 @@ demand (`Compiler`).
 from __future__ import annotations
 
 import builtins
+import cmath
+import collections
 import enum
 import inspect
 import math
@@ -19,17 +21,19 @@ from typing import TYPE_CHECKING, Protocol
 from rushlight.autograd.grad_mode import is_grad_enabled, set_grad_enabled
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
+from rushlight.core.generator import Generator
 from rushlight.core.layout import layout, memory_format
 from rushlight.core.tensor import Tensor
 from rushlight.jit.annotations import type_from_python
 from rushlight.jit.decorators import is_ignored, is_unused
-from rushlight.jit.emit.builtin_names import BUILTIN_NAMES
+from rushlight.jit.emit.builtin_names import BUILTIN_NAMES, FormValue
 from rushlight.jit.emit.callables import (
     BuiltinFunction,
     CastValue,
     ClassValue,
     ConstantValue,
     FunctionValue,
+    LegacyTensorValue,
     NamedTupleValue,
     TypeValue,
 )
@@ -41,8 +45,10 @@ from rushlight.jit.library import BUILTINS, BY_FLAGS, REPLACEMENTS
 from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import ClassType, EnumType, InterfaceType, TupleType, Type
+from rushlight.legacy import TensorType as LegacyTensorType
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import Namespace, OpOverloadPacket
+from rushlight.random import manual_seed
 
 if TYPE_CHECKING:
     from rushlight.jit.emit.emitter import Emitter
@@ -52,9 +58,14 @@ _MATH = {"ceil", "copysign", "cos", "cosh", "acos", "acosh", "asin", "asinh", "a
          "expm1", "fabs", "factorial", "floor", "fmod", "frexp", "gamma", "gcd", "isfinite", "isinf", "isnan", "ldexp",
          "lgamma", "log",
          "log10", "log1p", "modf", "pow", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "remainder"}  # fmt: skip
+_COMPLEX_MATH = {"acos", "asin", "atan", "cos", "cosh", "exp", "isfinite", "isinf", "isnan", "log", "log10", "sin",
+                 "sinh", "sqrt", "tan", "tanh", "acosh", "asinh", "atanh"}  # fmt: skip
 FUNCTIONS: dict[object, SugaredValue] = {
+    **{getattr(cmath, name): BuiltinFunction(f"aten::{name}") for name in _COMPLEX_MATH},
+    cmath.phase: BuiltinFunction("aten::angle"),
     warnings.warn: BuiltinFunction("aten::warn"), is_grad_enabled: BuiltinFunction("aten::is_grad_enabled"),
-    set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), device: BuiltinFunction("aten::device"),
+    set_grad_enabled: BuiltinFunction("aten::set_grad_enabled"), manual_seed: BuiltinFunction("aten::manual_seed"),
+    Generator: BuiltinFunction("aten::Generator"), device: BuiltinFunction("aten::device"),
     **{function: BuiltinFunction(name) for function, name in BUILTINS.items()},
     **{getattr(math, name): BuiltinFunction(f"aten::{'mathremainder' if name == 'remainder' else name}") for name in _MATH},
 }
@@ -90,7 +101,8 @@ class PythonModule(SugaredValue):
         try:
             member = getattr(self.module, name)
         except AttributeError:
-            raise ErrorReport(where, f"module '{self.name}' has no attribute '{name}'") from None
+            missing = f"module '{self.name}' has no attribute '{name}': object has no attribute {name}"
+            raise ErrorReport(where, missing) from None
         return self.resolver.sugared(member, where, name)
 
 
@@ -107,6 +119,9 @@ class PythonClassMembers(SugaredValue):
 
     def as_type(self) -> Type | None:
         return self.type
+
+    def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
+        raise ErrorReport(where, f"python value of type 'type' cannot be used as a value: {self.python_class.__name__}")
 
     def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
         if not hasattr(self.python_class, name):
@@ -284,6 +299,10 @@ class PythonResolver:
             return named
         if issubclass(kind, BaseException):
             return ExceptionClass(kind)
+        if kind is collections.OrderedDict:
+            return FormValue("dict")
+        if isinstance(kind, LegacyTensorType):
+            return LegacyTensorValue(kind.dtype)
         found = type_from_python(kind, self.compiler.class_type)
         if isinstance(found, ClassType):
             return ClassValue(found)
@@ -307,6 +326,10 @@ class PythonResolver:
             return FunctionValue(value._rushlight_functions)
         if inspect.isfunction(value) or inspect.ismethod(value):
             return FunctionValue(self.compiler.function(value, where))
+        if hasattr(value, "_c") and callable(value):
+            raise ErrorReport(where, "Cannot call a ScriptModule that is not a submodule of the caller")
+        if inspect.isbuiltin(value):
+            raise ErrorReport(where, f"Python builtin {value} is currently not supported in TorchScript")
         if isinstance(value, Tensor):
             raise ErrorReport(where, f"Tensor '{name}' is a global of Python, whose value would be baked in. Pass it as an "
                                      "argument, or make it a buffer of a module")  # fmt: skip

@@ -14,6 +14,7 @@ from rushlight.jit.operators.registry import operators_named
 from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import (
     ANY,
+    ANY_TUPLE,
     BOOL,
     COMPLEX,
     DEVICE,
@@ -45,7 +46,10 @@ _TENSOR_PROPERTIES = {
     "is_sparse": ("prim::is_sparse", BOOL), "is_quantized": ("prim::is_quantized", BOOL), "is_meta": ("prim::is_meta", BOOL),
     "requires_grad": ("prim::requires_grad", BOOL), "layout": ("prim::layout", INT), "T": ("aten::numpy_T", TENSOR),
     "H": ("aten::matrix_H", TENSOR), "mT": ("aten::mT", TENSOR), "mH": ("aten::mH", TENSOR), "ndim": ("aten::dim", INT),
-    "is_leaf": ("aten::is_leaf", BOOL), "itemsize": ("prim::itemsize", INT), "nbytes": ("prim::nbytes", INT),
+    "is_leaf": ("aten::is_leaf", BOOL),
+    "is_sparse_csr": ("prim::is_sparse_csr", BOOL), "is_xpu": ("prim::is_xpu", BOOL),
+    "is_mkldnn": ("prim::is_mkldnn", BOOL), "is_vulkan": ("prim::is_vulkan", BOOL), "is_mps": ("prim::is_mps", BOOL),
+    "itemsize": ("prim::itemsize", INT), "nbytes": ("prim::nbytes", INT),
     "real": ("aten::real", TENSOR), "imag": ("aten::imag", TENSOR), "name": ("prim::name", OptionalType(STRING)),
 }  # fmt: skip
 _CASTS = {"float": "float32", "double": "float64", "half": "float16", "bfloat16": "bfloat16", "int": "int32", "long": "int64",
@@ -77,8 +81,11 @@ class SimpleValues:
         if isinstance(value.type, ClassType):
             kind = value.type
             return name in kind.attributes or name in kind.constants or kind.find_method(name) is not None
-        if isinstance(value.type, TupleType):
+        if isinstance(value.type, TupleType) and value.type.fields:
             return name in value.type.fields
+        if isinstance(value.type, TupleType):
+            given = "but got a normal Tuple"
+            raise ErrorReport(where, f"hasattr's and getattr's first argument must be an object or NamedTuple, {given}")
         raise ErrorReport(where, f"hasattr's first argument must be a object or NamedTuple, but got a {value.type}")
 
     def _missing_attribute_message(self, kind: Type, name: str) -> str:
@@ -86,6 +93,12 @@ class SimpleValues:
             return (
                 f"'{kind}' object has no attribute or method '{name}'. "
                 "The value may be None: check it with 'is not None' or assert before"
+            )
+        python_class = kind.python_class if isinstance(kind, ClassType) else None
+        if python_class is not None and hasattr(python_class, name):
+            return (
+                f"'{kind}' object has no attribute or method '{name}'. '{name}' is defined as a class attribute, which is not "
+                "supported: make it an attribute of the instance in __init__"
             )
         return f"'{kind}' object has no attribute or method '{name}'."
 
@@ -135,7 +148,7 @@ class SimpleValues:
     def _method(self, value: Value, name: str) -> SugaredValue | None:
         if isinstance(value.type, FutureType) and name == "wait":
             return SpecialMethod("wait", value)
-        if name in _METHOD_NAMES:
+        if name in _METHOD_NAMES or isinstance(value.type, TensorType) and name in ("__getitem__", "where"):
             return SpecialMethod(name, value)
         if value.type in (INT, FLOAT, COMPLEX):  # numbers have no methods, though operators take them first
             return None
@@ -200,7 +213,7 @@ class SimpleValues:
             for name in ("forward", "__call__") if module else ("__call__",):
                 if (kind.find_method(name) if isinstance(kind, ClassType) else kind.methods.get(name)) is not None:
                     return MethodValue(value, name).call(where, self.emitter, args, keywords)
-        raise ErrorReport(where, f"'{kind}' object is not callable")
+        raise ErrorReport(where, f"cannot call a value: '{kind}' object is not callable")
 
     def enter(self, where: SourceRange, value: Value) -> SugaredValue:
         """Emit `value.__enter__()`, for an object of a class."""
@@ -208,12 +221,23 @@ class SimpleValues:
             value.type.find_method(each) is None for each in ("__enter__", "__exit__")
         ):
             raise ErrorReport(
-                where, f"Object of type {value.type} does not define __enter__ and __exit__ method, so it can't be used in with"
+                where, f"Object of type {value.type} does not define __enter__ and __exit__ methods: it can't be used in with"
             )
+        self._check_context_manager(where, value.type)
         node = self.emitter.graph.insert("prim::Enter", [value])
         node.source_range = where
         node.output.type = value.type.find_method("__enter__").schema.return_type
         return SimpleValue(node.output)
+
+    def _check_context_manager(self, where: SourceRange, kind: ClassType) -> None:
+        enter, leave = (kind.find_method(name).schema for name in ("__enter__", "__exit__"))
+        if len(enter.arguments) != 1:
+            raise ErrorReport(where, "__enter__ must have only one argument and one return value")
+        if len(leave.arguments) != 4:
+            raise ErrorReport(where, "__exit__ must have four arguments")
+        wrong = next((index for index in (1, 2, 3) if leave.arguments[index].type is not ANY), None)
+        if wrong is not None:
+            raise ErrorReport(where, f"argument {wrong} of __exit__ must have Any type, since no exception reaches it")
 
     # Unpack, index and iterate
 
@@ -225,13 +249,17 @@ class SimpleValues:
             node.source_range = where
             return [SimpleValue(node.add_output(element)) for element in kind.elements]
         if isinstance(kind, ListType | TensorType):
-            if count is None:
+            if count is None and isinstance(kind, ListType):
                 raise ErrorReport(where, "cannot statically infer the expected size of a list in this context")
+            if count is None:
+                raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple: its size is not known here")
             if isinstance(kind, TensorType):
                 value = self._insert("aten::unbind", [value, self.emitter.constant(0, where)], ListType(TENSOR), where)
             node = self.emitter.graph.insert("prim::ListUnpack", [value], 0)
             node.source_range = where
             return [SimpleValue(node.add_output(value.type.element)) for _ in range(count)]
+        if kind in (ANY, ANY_TUPLE):
+            raise ErrorReport(where, "Provided tuple is not fully defined/refined including its element types")
         raise ErrorReport(where, f"'{kind}' object cannot be used as a tuple")
 
     def static_elements(self, where: SourceRange, value: Value) -> list[SugaredValue] | None:
@@ -303,8 +331,14 @@ class SimpleValues:
         joined: Type | None = kinds[0] if kinds else None
         for kind in kinds[1:]:
             joined = joined and unify(joined, kind)
-        if joined is None or index.type != INT:
-            raise ErrorReport(where, "tuple index must be a compile time constant: its elements have different types")
+        if index.type != INT:
+            raise ErrorReport(where, f"tuple index must be an integer, got {index.type}")
+        if joined is None:
+            raise ErrorReport(
+                where,
+                "Cannot index into a tuple with a non-integer literal because we cannot resolve the output type: "
+                "its elements have different types",
+            )
         return SimpleValue(self._insert("prim::TupleIndex", [value, index], joined, where))
 
 

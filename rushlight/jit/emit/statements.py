@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rushlight.jit.emit.callables import ClosureValue
-from rushlight.jit.emit.expressions import ExpressionEmitter
+from rushlight.jit.emit.expressions import MAGIC, ExpressionEmitter
 from rushlight.jit.emit.loops import Ends, LoopEmitter
 from rushlight.jit.emit.sugared import NamedValue, SimpleValue, SugaredValue
 from rushlight.jit.errors import ErrorReport
@@ -27,6 +27,7 @@ from rushlight.jit.tree_views import (
     Raise,
     Return,
     Select,
+    SliceExpr,
     Starred,
     StringLiteral,
     Subscript,
@@ -36,11 +37,14 @@ from rushlight.jit.tree_views import (
     While,
     With,
 )
-from rushlight.jit.types.kinds import STRING, ClassType, ListType, TensorType, Type
+from rushlight.jit.types.kinds import STRING, ClassType, ListType, TensorType, Type, UnionType
 from rushlight.jit.types.relations import is_subtype, unify, unshaped
 
 _IN_PLACE = {"+": "add_", "-": "sub_", "*": "mul_", "/": "div_", "%": "remainder_", "**": "pow_", "//": "floor_divide_",
              "&": "__iand__", "|": "__ior__", "^": "__ixor__", "<<": "__ilshift__", ">>": "__irshift__"}  # fmt: skip
+
+
+_LONE_STAR = "A Starred expression may only appear on the lhs within the presence of another non-starred expression"
 
 
 class StatementEmitter(LoopEmitter, ExpressionEmitter):
@@ -186,10 +190,17 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             if declared is not None:
                 value = self._as_declared(target.selector.name, value, declared, where)
             self.emit_sugared(target.value).set_attribute(where, self, target.selector.name, value)
+        elif isinstance(target, Starred):
+            raise ErrorReport(target.range, _LONE_STAR)
         else:
             raise ErrorReport(target.range, "unexpected expression on left-hand side of assignment")
 
     def _assign_variable(self, target: Var, right: SugaredValue, where: SourceRange, declared: Type | None) -> None:
+        if declared is not None and self.environment.outer_type(target.name) is not None:
+            problem = f"Attempting to declare and annotate the type of variable '{target.name}' that is already defined"
+            raise ErrorReport(where, f"{problem} in an outer block")
+        if target.name == "self" and self.owner is not None and self.owner.is_module:
+            raise ErrorReport(where, "Cannot re-assign 'self' because it has the methods' module")
         if declared is not None:
             right = SimpleValue(self._as_declared(target.name, right.as_value(where, self), declared, where))
         elif right.has_value():
@@ -202,6 +213,11 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
     def _as_declared(self, name: str, value: Value, declared: Type, where: SourceRange) -> Value:
         value = self.matcher.convert_value(value, declared, False)
         if not is_subtype(value.type, declared):
+            if value.node.kind in ("prim::ListConstruct", "prim::DictConstruct"):
+                family = "List" if value.node.kind == "prim::ListConstruct" else "Dict"
+                if isinstance(declared, UnionType):
+                    raise ErrorReport(where, f"Expected an Union type annotation with an inner {family} type, got {declared}")
+                raise ErrorReport(where, f"Expected an annotation of type {family} for '{name}', got {declared}")
             raise ErrorReport(
                 where,
                 f"Variable '{name}' is annotated with type {declared} but is being assigned to a value of type {value.type}",
@@ -212,11 +228,14 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         stars = [index for index, item in enumerate(target.items) if isinstance(item, Starred)]
         if len(stars) > 1:
             raise ErrorReport(where, "Only one starred expression is allowed on the lhs")
+        if stars and len(target.items) == 1:
+            raise ErrorReport(where, _LONE_STAR)
         count = len(target.items)
         parts = right.as_tuple(where, self, None if stars else count)
         if not stars and len(parts) != count or len(parts) < count - len(stars):
-            many = "few" if len(parts) < count else "many"
-            raise ErrorReport(where, f"too {many} values to unpack: need {count - len(stars)} but found {len(parts)}")
+            wanted, found = count - len(stars), len(parts)
+            few = f"need {wanted} values to unpack but found only {found}"
+            raise ErrorReport(where, few if found < wanted else f"too many values to unpack: need {wanted} but found {found}")
         if stars:
             star, extra = stars[0], len(parts) - count + 1
             listed = self.make_tuple([part.as_value(where, self) for part in parts[star : star + extra]], where)
@@ -229,6 +248,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
         if isinstance(target, Subscript):
             self.augment_subscript(target, tree.operator, tree.value, where)
             return
+        if isinstance(target, TupleLiteral | ListLiteral):
+            raise ErrorReport(where, "augmented assignment can only have one LHS expression")
         old = self.emit_expression(target)
         hint = old.type if isinstance(old.type, ListType) else None
         right = self.emit_expression(tree.value, hint)
@@ -244,6 +265,8 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             if old.type.find_method(magic) is not None:
                 method = self.simple.attribute(where, old, magic)
                 return method.call(where, self, [NamedValue(where, right)], []).as_value(where, self)
+            if old.type.find_method(MAGIC.get(operator, "")) is None:
+                raise ErrorReport(where, f"Cannot emit inplace op on {old.type}: it defines neither {magic} nor the operator")
         name = f"aten::{_IN_PLACE[operator]}"
         if isinstance(old.type, TensorType | ListType) and operators_named(name):
             return self.call_operator(name, where, [old, right]).as_value(where, self)
@@ -254,10 +277,14 @@ class StatementEmitter(LoopEmitter, ExpressionEmitter):
             if isinstance(target, Var):
                 if self.environment.find(target.name) is None:
                     raise ErrorReport(target.range, f"undefined value {target.name}")
-                self.environment.undefine(target.name, f"{target.name} was deleted")
+                self.environment.undefine(target.name, f"undefined value {target.name}: it was deleted")
+            elif isinstance(target, Subscript) and any(isinstance(each, SliceExpr) for each in target.subscripts):
+                raise ErrorReport(target.range, "del statements only support deletion at a single index, not at a slice")
             elif isinstance(target, Subscript) and len(target.subscripts) == 1:
                 value, index = self.emit_expression(target.value), self.emit_expression(target.subscripts[0])
                 if isinstance(value.type, ClassType):
+                    if value.type.find_method("__delitem__") is None:
+                        raise ErrorReport(target.range, f"Class does not define __delitem__: {value.type}")
                     method = self.simple.attribute(tree.range, value, "__delitem__")
                     method.call(tree.range, self, [NamedValue(tree.range, index)], [])
                 else:

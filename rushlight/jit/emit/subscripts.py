@@ -46,6 +46,14 @@ class SubscriptEmitter:
             return self._slice_of(tree, value, only)
         return self.simple.item(tree.range, value, self.emit_expression(only), hint)
 
+    def index_by_value(self, where: SourceRange, value: Value, index: Value) -> Value:
+        """Emit `value[index]` for a tensor and an index that is a value."""
+        if index.type == INT:
+            return self.simple.item(where, value, index).as_value(where, self)
+        if not isinstance(index.type, TensorType):
+            raise ErrorReport(where, f"a tensor can be indexed by an int or a tensor here, got {index.type}")
+        return self.insert("aten::index", [value, self._index_list(where, [index])], TENSOR, where)
+
     def _subscripts(self, tree: Subscript) -> list[Tree]:
         """Return the subscripts: those of a tuple one by one, and calls of `slice` as slices."""
         subscripts = tree.subscripts
@@ -54,8 +62,10 @@ class SubscriptEmitter:
         return [self._as_slice(each) for each in subscripts]
 
     def _as_slice(self, tree: Tree) -> Tree:
-        if not isinstance(tree, Apply) or not isinstance(tree.callee, Var) or tree.callee.name != "slice" or tree.attributes:
+        if not isinstance(tree, Apply) or not isinstance(tree.callee, Var) or tree.callee.name != "slice":
             return tree
+        if tree.attributes:
+            raise ErrorReport(tree.range, "Slice does not accept any keyword arguments")
         if self.environment.find("slice") is not None or self.is_shadowed("slice") or not 1 <= len(tree.inputs) <= 3:
             return tree
         parts = [None if isinstance(each, NoneLiteral) else each for each in tree.inputs]
@@ -191,7 +201,7 @@ class SubscriptEmitter:
             method = self.simple.attribute(where, value, "__setitem__")
             method.call(where, self, [NamedValue(where, index), NamedValue(where, right)], [])
         elif isinstance(value.type, TupleType) or value.type == STRING:
-            raise ErrorReport(where, f"'{value.type}' object does not support item assignment")
+            raise ErrorReport(where, f"'{value.type}' object does not support subscripted assignment")
         elif isinstance(subscripts[0], SliceExpr):
             problem = "Sliced expression not yet supported for subscripted assignment; assign the elements one by one"
             raise ErrorReport(where, problem)
@@ -233,6 +243,8 @@ class SubscriptEmitter:
             new = self._as_tensor(where, self.emit_operation(where, operator, old, right), value)
             self.insert("aten::index_put_", [sliced, listed, new, self.constant(False, where)], TENSOR, where)
             return
+        if isinstance(value.type, TupleType) or value.type == STRING:
+            raise ErrorReport(where, f"'{value.type}' object does not support augmented assignment")
         if isinstance(subscripts[0], SliceExpr):
             raise ErrorReport(where, "augmented assignment to a slice of a list is not supported")
         index = self.emit_expression(subscripts[0])

@@ -161,6 +161,9 @@ class TupleOfSugared(SugaredValue):
     def as_value(self, where: SourceRange, emitter: Emitter) -> Value:
         return emitter.make_tuple([item.as_value(where, emitter) for item in self.items], where)
 
+    def attribute(self, where: SourceRange, emitter: Emitter, name: str) -> SugaredValue:
+        return emitter.simple.attribute(where, self.as_value(where, emitter), name)
+
     def as_tuple(self, where: SourceRange, emitter: Emitter, count: int | None = None) -> list[SugaredValue]:
         return self.items
 

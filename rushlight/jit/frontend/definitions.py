@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from rushlight.jit.errors import NotSupportedError
+from rushlight.jit.errors import FrontendError, NotSupportedError
 from rushlight.jit.frontend.context import SourceContext
 from rushlight.jit.frontend.expressions import build_expression, build_optional
 from rushlight.jit.frontend.statements import build_statements, type_comment
@@ -26,12 +26,43 @@ def read_source(definition: Callable | type) -> Source:
     try:
         lines, first_line = inspect.getsourcelines(definition)
         filename = inspect.getsourcefile(definition)
+        if isinstance(definition, type):
+            lines, first_line = _class_lines(definition, lines, first_line)
     except (OSError, TypeError) as error:
         raise OSError(
             f"Can't get source for {definition}. TorchScript requires source access in order to carry out compilation; "
             "make sure the original .py files are available."
         ) from error
     return Source("".join(lines), filename, max(0, first_line - 1))
+
+
+def _class_lines(kind: type, lines: list[str], first_line: int) -> tuple[list[str], int]:
+    """Return the lines of a class, given those that `inspect` finds: of classes of one name it takes any."""
+    starts = [each.__code__.co_firstlineno for each in vars(kind).values()
+              if inspect.isfunction(each) and each.__qualname__ == f"{kind.__qualname__}.{each.__name__}"]  # fmt: skip
+    if not starts or first_line <= min(starts) < first_line + len(lines):
+        return lines, first_line
+    everything, _ = inspect.findsource(inspect.getmodule(kind))
+    for node in ast.walk(ast.parse("".join(everything))):
+        if isinstance(node, ast.ClassDef) and node.name == kind.__name__ and node.lineno <= min(starts) <= node.end_lineno:
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            return everything[first - 1 : node.end_lineno], first
+    return lines, first_line
+
+
+_SYNTAX_ERRORS = (
+    ("unterminated string literal", "expected a valid token"),
+    ("illegal expression for augmented assignment", "augmented assignment can only have one LHS expression"),
+    ("cannot assign to", "unexpected expression on left-hand side of assignment"),
+)
+"""Parts of the messages of Python's parser, and what they mean here."""
+
+
+def _syntax_error(source: Source, error: SyntaxError, extra_lines: int) -> FrontendError:
+    meaning = next((meaning for part, meaning in _SYNTAX_ERRORS if part in error.msg), "expected valid Python")
+    line = min(max(1, (error.lineno or 1) - extra_lines), len(source.line_starts))
+    start = source.line_starts[line - 1]
+    return FrontendError(SourceRange(source, start, start + len(source.line(line - 1))), f"{meaning}: {error.msg}")
 
 
 def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
@@ -42,7 +73,10 @@ def parse(source: Source) -> tuple[list[ast.stmt], SourceContext]:
     try:
         module = ast.parse(text, type_comments=True)
     except SyntaxError:  # a comment looks like a type comment, but stands where Python allows none
-        module = ast.parse(text)
+        try:
+            module = ast.parse(text)
+        except SyntaxError as error:
+            raise _syntax_error(source, error, int(indented)) from None
     body = module.body[0].body if indented else module.body
     return body, SourceContext(source, int(indented))
 
@@ -167,7 +201,7 @@ def merge_types(where: SourceRange, params: list[Param], types: list[Tree], is_m
     typed = params[1:] if is_method and len(types) == len(params) - 1 else params
     if len(types) != len(typed):
         raise NotSupportedError(
-            where, f"the type comment gives {len(types)} parameter types, but the function has {len(typed)} parameters"
+            where, f"Number of type annotations ({len(types)}) did not match the number of function parameters ({len(typed)}):"
         )
     kept = params[: len(params) - len(typed)]
     return [*kept, *(replace(param, annotation=each) for param, each in zip(typed, types, strict=True))]

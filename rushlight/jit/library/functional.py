@@ -13,6 +13,7 @@ from rushlight.nn import functional as F
 from rushlight.nn.functional import common
 from rushlight.nn.functional.common import aten
 from rushlight.ops import distinct, functional_linalg
+from rushlight.ops import functional as ops_functional
 
 
 def product(numbers: List[int]) -> int:
@@ -257,7 +258,16 @@ def tensordot(a, b, dims):
         return aten.tensordot(a, b, dims[0], dims[1])
 
 
+@overload
+def assert_true(condition: bool, message: str) -> None: ...
+@overload
+def assert_true(condition: Tensor, message: str) -> None: ...
+def assert_true(condition, message):
+    assert condition, message
+
+
 REPLACEMENTS: dict[Callable, Callable] = {
+    ops_functional._assert: assert_true,
     functional_linalg.tensordot: tensordot,
     math.prod: product, F.dropout2d: dropout2d, F.dropout3d: dropout3d, F.feature_alpha_dropout: feature_alpha_dropout,
     F.softmax: softmax, F.log_softmax: log_softmax, F.softmin: softmin, F.gaussian_nll_loss: gaussian_nll_loss,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import List, Optional, Tuple  # noqa: UP035 (scripted code)
+from typing import List, Optional, Tuple, Union  # noqa: UP035 (scripted code)
 
 from rushlight.core.tensor import Tensor
 from rushlight.jit.library.sizes import BroadcastingList1, BroadcastingList2, BroadcastingList3
@@ -95,26 +95,27 @@ def norm_of_mean(mean: Tensor, count: int, norm_type: float) -> Tensor:
 
 
 def lp_pool1d(
-    input: Tensor, norm_type: float, kernel_size: int, stride: Optional[BroadcastingList1[int]] = None,
-    ceil_mode: bool = False,
+    input: Tensor, norm_type: Union[int, float], kernel_size: int,
+    stride: Optional[BroadcastingList1[int]] = None, ceil_mode: bool = False,
 ) -> Tensor:
-    return norm_of_mean(avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), kernel_size, norm_type)
+    mean = avg_pool1d(input.pow(float(norm_type)), kernel_size, stride, 0, ceil_mode)
+    return norm_of_mean(mean, kernel_size, float(norm_type))
 
 
 def lp_pool2d(
-    input: Tensor, norm_type: float, kernel_size: BroadcastingList2[int], stride: Optional[BroadcastingList2[int]] = None,
-    ceil_mode: bool = False,
+    input: Tensor, norm_type: Union[int, float], kernel_size: BroadcastingList2[int],
+    stride: Optional[BroadcastingList2[int]] = None, ceil_mode: bool = False,
 ) -> Tensor:
-    mean = avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    return norm_of_mean(mean, kernel_size[0] * kernel_size[1], norm_type)
+    mean = avg_pool2d(input.pow(float(norm_type)), kernel_size, stride, 0, ceil_mode)
+    return norm_of_mean(mean, kernel_size[0] * kernel_size[1], float(norm_type))
 
 
 def lp_pool3d(
-    input: Tensor, norm_type: float, kernel_size: BroadcastingList3[int], stride: Optional[BroadcastingList3[int]] = None,
-    ceil_mode: bool = False,
+    input: Tensor, norm_type: Union[int, float], kernel_size: BroadcastingList3[int],
+    stride: Optional[BroadcastingList3[int]] = None, ceil_mode: bool = False,
 ) -> Tensor:
-    mean = avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
-    return norm_of_mean(mean, kernel_size[0] * kernel_size[1] * kernel_size[2], norm_type)
+    mean = avg_pool3d(input.pow(float(norm_type)), kernel_size, stride, 0, ceil_mode)
+    return norm_of_mean(mean, kernel_size[0] * kernel_size[1] * kernel_size[2], float(norm_type))
 
 
 def full_size(output_size: List[Optional[int]], sizes: List[int]) -> List[int]:

@@ -10,6 +10,7 @@ import operator
 from rushlight.core.tensor import Tensor
 from rushlight.jit.operators.numbers import wrapping
 from rushlight.jit.operators.registry import declare_operator
+from rushlight.jit.runtime.objects import ScriptObject
 
 _KEYS = ("str", "int", "bool", "float", "complex", "Tensor")
 _SORTED = ("int", "float", "bool", "str")
@@ -47,8 +48,8 @@ def _register_lists() -> None:
         register(f"aten::__contains__.{kind}_list({kind}[] l, {kind} item) -> bool", operator.contains)
     for name in ("remove", "index", "count"):
         _register_by_value(name)
-    register("aten::sort.any(t[](a!) self, bool reverse=False) -> ()", _sort)
-    register("aten::sorted.any(t[](a) self) -> t[]", sorted)
+    register("aten::sort.any(t[](a!) self, bool reverse=False) -> ()", _sort_any)
+    register("aten::sorted.any(t[](a) self) -> t[]", _sorted_any)
     for kind in ("int", "float", "complex"):
         register(f"aten::sum.{kind}({kind}[] self) -> {kind}", wrapping(sum))
     register("aten::sum.bool(bool[] self) -> int", sum)
@@ -72,7 +73,7 @@ def _position(self: list[Tensor], el: Tensor) -> int | None:
 def _index_of_tensor(self: list[Tensor], el: Tensor) -> int:
     found = _position(self, el)
     if found is None:
-        raise ValueError("list.index(x): x not in list")
+        raise ValueError(f"'{el}' is not in list")
     return found
 
 
@@ -123,6 +124,40 @@ def _slice(self: list, start: int | None = None, end: int | None = None, step: i
 
 def _sort(self: list, reverse: bool = False) -> None:
     self.sort(reverse=reverse)
+
+
+def _sort_any(self: list, reverse: bool = False) -> None:
+    _check_sortable(self)
+    self.sort(reverse=reverse)
+
+
+def _sorted_any(self: list) -> list:
+    _check_sortable(self)
+    return sorted(self)
+
+
+def _check_sortable(values: list) -> None:
+    """Raise RuntimeError for elements that have no order."""
+    for value in values[:1]:
+        if isinstance(value, ScriptObject) and value.type.find_method("__lt__") is None:
+            raise RuntimeError(f"To sort a list of {value.type}, it must define a __lt__ method")
+        if isinstance(value, list | dict):
+            raise RuntimeError("Only lists of Tensors, ints, floats, bools, strs, tuples of these and of objects with __lt__ "
+                               "can be sorted")  # fmt: skip
+    for value in values:
+        _check_same_type(values[0], value)
+
+
+def _check_same_type(first: object, second: object) -> None:
+    if type(first) is not type(second) or isinstance(first, tuple) and len(first) != len(second):
+        kinds = f"{type(first).__name__} and {type(second).__name__}"
+        raise RuntimeError(f"Only values of same type can be compared. Found {kinds}")
+    if not isinstance(first, tuple):
+        return
+    for one, other in zip(first, second, strict=True):
+        if isinstance(one, list | dict):
+            raise RuntimeError(f"Contained elements in {first} are not sortable: it contains a {type(one).__name__}")
+        _check_same_type(one, other)
 
 
 def _remove(self: list, el: object) -> None:

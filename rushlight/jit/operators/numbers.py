@@ -233,7 +233,7 @@ def _register_math_of_two() -> None:
 
 def _divmod(a, b):
     if b == 0:
-        raise ZeroDivisionError("integer division or modulo by zero" if isinstance(a, int) else "float modulo")
+        raise ZeroDivisionError("integer division or modulo by zero" if isinstance(a, int) else "float divmod()")
     return divmod(a, b)
 
 
@@ -275,16 +275,24 @@ def _register_conversions() -> None:
     for left in ("int", "float", "bool"):
         for right in ("int", "float", "bool"):
             declare_operator(f"aten::Complex.{left}_{right}({left} x, {right} y) -> complex", complex)
+        for x, y in ((left, "Tensor"), ("Tensor", left)):
+            declare_operator(f"aten::Complex.{x}_{y}({x} x, {y} y) -> complex", _complex_of_parts)
+    declare_operator("aten::Complex.Tensor_Tensor(Tensor x, Tensor y) -> complex", _complex_of_parts)
     whole, real = _real(int, "int64_t"), _real(float, "double")
-    for name, function in (("Int", whole), ("Float", real), ("Bool", bool), ("Complex", complex)):
+    declare_operator("aten::Bool.Tensor(Tensor a) -> bool", bool)
+    for name, function in (("Int", whole), ("Float", real), ("Complex", complex)):
         declare_operator(f"aten::{name}.Tensor(Tensor a) -> {name.lower()}", _of_tensor(function))
-        if name != "Bool":
-            declare_operator(f"aten::{name}Implicit(Tensor a) -> {name.lower()}", _implicitly(name, function))
+        declare_operator(f"aten::{name}Implicit(Tensor a) -> {name.lower()}", _implicitly(name, function))
     declare_operator("aten::ScalarImplicit(Tensor a) -> Scalar", lambda a: _implicitly("Scalar", lambda item: item)(a))
     for kind in ("int", "float", "complex"):
         declare_operator(f"prim::NumToTensor.{kind}({kind} a) -> Tensor", _number_to_tensor)
     declare_operator("prim::NumToTensor.Scalar(Scalar a) -> Tensor", _number_to_tensor)
     declare_operator("prim::NumToTensor.bool(bool a) -> Tensor", _number_to_tensor)
+
+
+def _complex_of_parts(x: bool | int | float | Tensor, y: bool | int | float | Tensor) -> complex:
+    real, imaginary = (part.item() if isinstance(part, Tensor) else part for part in (x, y))
+    return complex(real, imaginary)
 
 
 def _of_tensor(function: Callable) -> Callable:

@@ -12,6 +12,9 @@ from rushlight.jit.operators.registry import declare_operator
 _BLANKS = " \n\t\f\v"
 _SPECIFIER = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(.)")
 _WHOLE = 2.0**63
+_LETTERS = "sdieEfFc"  # after a percent sign
+_KIND_NAMES = {str: "String", int: "Int", float: "Double", bool: "Bool", list: "GenericList", dict: "GenericDict",
+               tuple: "Tuple", complex: "ComplexDouble", type(None): "None"}  # fmt: skip
 
 
 def _register_tests() -> None:
@@ -60,10 +63,31 @@ def _register_splits() -> None:
 
 
 def _percent_format(text: str, *values: object) -> str:
+    """Return `text % values`. RuntimeError for an unknown specifier, a value that does not fit it, or the wrong number."""
     given = values[0] if len(values) == 1 and isinstance(values[0], tuple) else values
+    if _SPECIFIER.sub("", text).endswith("%"):
+        raise RuntimeError("Incomplete format specifier")
     letters = [letter for letter in _SPECIFIER.findall(text) if letter != "%"]
-    is_text = [letter == "s" for letter in letters] + [False] * (len(given) - len(letters))
-    return text % tuple(to_text(each) if wanted else each for each, wanted in zip(given, is_text, strict=False))
+    if len(letters) != len(given):
+        raise RuntimeError(f"Too {'few' if len(given) < len(letters) else 'many'} arguments for format string: {text}")
+    return text % tuple(_percent_value(letter, value) for letter, value in zip(letters, given, strict=True))
+
+
+def _percent_value(letter: str, value: object) -> object:
+    if letter == "s":
+        return to_text(value)
+    is_number = isinstance(value, int | float)
+    if letter in "dieEfF" and not is_number:
+        raise RuntimeError(f"%{letter} requires a number for formatting, but got {_kind_name(value)}")
+    if letter == "c" and not (isinstance(value, int) or isinstance(value, str) and len(value) == 1):
+        raise RuntimeError(f"%c requires an int or char for formatting, but got {_kind_name(value)}")
+    if letter not in _LETTERS:
+        raise RuntimeError(f"The specifier %{letter} is not supported in TorchScript format strings")
+    return value
+
+
+def _kind_name(value: object) -> str:
+    return _KIND_NAMES.get(type(value), type(value).__name__)
 
 
 def _strip(method: Callable) -> Callable:

@@ -13,6 +13,7 @@ from rushlight.jit.ir.block import Copies
 from rushlight.jit.ir.graph import Block, Graph, Node, Value
 from rushlight.jit.passes.pass_log import PassLog
 from rushlight.jit.passes.registry import graph_pass
+from rushlight.jit.source import SourceRange
 from rushlight.jit.types.kinds import ClassType
 
 _LOG = PassLog(__file__)
@@ -59,10 +60,21 @@ class _Inliner:
         self.room -= sum(1 for _ in body.all_nodes())
         before = node.previous
         after = node.next
+        call = node.source_range
         replace_call(node, body)
+        for copied in _nodes_between(before, after):
+            _mark_inlined(copied, function.short_name, call)
         self.inside.append(function)
         self._inline_in(_nodes_between(before, after))
         self.inside.pop()
+
+
+def _mark_inlined(node: Node, function: str, call: SourceRange) -> None:
+    """Have the ranges of a copied node and of the nodes inside say for which call it was inlined."""
+    node.source_range = node.source_range.inlined(function, call)
+    for block in node.blocks:
+        for inner in block.nodes:
+            _mark_inlined(inner, function, call)
 
 
 def _nodes_between(before: Node, after: Node) -> Iterator[Node]:

@@ -105,7 +105,8 @@ def _with_traceback(error: BaseException, places: list[Place]) -> BaseException:
         "Traceback of TorchScript (most recent call last):",
     ]
     for code, position in places:
-        lines.append(code.nodes[position].source_range.highlight().rstrip("\n"))
+        frames = code.nodes[position].source_range.frames(code.name.rpartition(".")[2])
+        lines += [frame.rstrip("\n") for frame in frames]
     name = getattr(error, "python_class", "").rpartition(".")[2] or type(error).__name__
     lines.append(f"{'RuntimeError' if name == 'JitException' else name}: {error}")
     made = JitException("\n".join(lines) + "\n", getattr(error, "python_class", f"builtins.{type(error).__name__}"))

@@ -10,8 +10,9 @@ from rushlight.core.tensor import Tensor
 from rushlight.jit.ir.graph import Node
 from rushlight.jit.runtime.conversions import from_script
 from rushlight.jit.runtime.objects import ScriptObject
-from rushlight.jit.runtime.type_checks import to_script
+from rushlight.jit.runtime.type_checks import CannotConvert, to_script
 from rushlight.jit.runtime.watching import fits, needs_gradient, watch
+from rushlight.jit.types.kinds import TensorType
 
 subgraphs = LazyModule("rushlight.jit.runtime.subgraphs")  # lazy: it imports passes and autograd
 
@@ -115,7 +116,14 @@ def _make_python_op(node: Node) -> Callable:
     kinds = [value.type for value in node.inputs]
 
     def call(*values: object) -> object:
-        return to_script(function(*map(from_script, values, kinds)), result)
+        found = function(*map(from_script, values, kinds))
+        if found is None and isinstance(result, TensorType):
+            return None  # the call of a function that returns nothing stands for an undefined tensor
+        try:
+            return to_script(found, result)
+        except CannotConvert as error:
+            given = f"but instead got value of type {type(found).__name__}"
+            raise CannotConvert(f"{node['name']}() Expected to return a value of type '{result}' {given}: {error}") from None
 
     return call
 

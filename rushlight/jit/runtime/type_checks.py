@@ -7,8 +7,11 @@ from collections.abc import Sequence
 
 from rushlight.core.device import device
 from rushlight.core.dtype import dtype
+from rushlight.core.generator import Generator
 from rushlight.core.layout import layout, memory_format
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
+from rushlight.jit.annotations import infer_type
 from rushlight.jit.constants import simplified
 from rushlight.jit.runtime.futures import Future
 from rushlight.jit.runtime.objects import ExtensionObject, ScriptObject, SharedContainer
@@ -21,6 +24,7 @@ from rushlight.jit.types.kinds import (
     COMPLEX,
     DEVICE,
     FLOAT,
+    GENERATOR,
     INT,
     NONE,
     STRING,
@@ -39,7 +43,8 @@ from rushlight.jit.types.kinds import (
 )
 from rushlight.jit.types.relations import implements, members_of
 
-_SIMPLE = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STRING: str, DEVICE: device}
+compiler = LazyModule("rushlight.jit.compiler")  # lazy: it imports the emitter, which imports this module
+_SIMPLE = {INT: int, FLOAT: float, BOOL: bool, COMPLEX: complex, STRING: str, DEVICE: device, GENERATOR: Generator}
 _FAMILIES = {ANY_LIST: list, ANY_TUPLE: tuple}
 
 
@@ -156,7 +161,8 @@ def _first_that_fits(value: object, kind: Type) -> object:
             return to_script(value, part)
         except CannotConvert:
             continue
-    raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
+    found = infer_type(value, compiler.compiler.known_type)
+    raise CannotConvert(f"Expected a member of {kind} but instead found type {found or type(value).__name__}")
 
 
 def _convert_tuple(value: object, kind: TupleType) -> tuple:
@@ -173,9 +179,30 @@ def _convert_object(value: object, kind: ClassType) -> ScriptObject:
     for name, attribute in kind.attributes.items():
         try:
             made.slots[name] = to_script(getattr(value, name), attribute.type)
-        except (AttributeError, CannotConvert) as error:
+        except AttributeError:
+            raise CannotConvert(f"Tried to cast object to type {kind.name} but object was missing attribute {name}") from None
+        except CannotConvert as error:
             raise CannotConvert(f"Attribute '{name}' of {kind.name}: {error}") from None
     return made
+
+
+def _text_of(value: bytes) -> str:
+    """Return bytes as a string: a character for each byte if they are no UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _convert_for_interface(value: object, kind: InterfaceType) -> ScriptObject:
+    """Return an instance of a scripted class that implements an interface as an object of scripted code."""
+    found = compiler.compiler.known_type(type(value))
+    if kind.is_module:
+        raise CannotConvert(f"Interface '{kind}': only ScriptModule class can be subtype of module interface")
+    if not isinstance(found, ClassType) or not implements(found, kind):
+        given = type(value).__name__
+        raise CannotConvert(f"Expected a value of type '{kind}' but got '{given}', which is not compatible with interface")
+    return _convert_object(value, found)
 
 
 def _is_of_class(value: object, kind: ClassType | EnumType) -> bool:
@@ -208,10 +235,23 @@ def _convert_simple(value: object, kind: Type) -> object:
         return value
     if kind == DEVICE and isinstance(value, str):
         return device(value)
-    if kind in (INT, FLOAT) and isinstance(value, Tensor) and value.dim() == 0:
+    if kind == BOOL and type(value) in (int, float):
+        return bool(value)
+    if kind == STRING and isinstance(value, bytes):
+        return _text_of(value)
+    if kind in (INT, FLOAT) and isinstance(value, Tensor) and value.numel() == 1:
         return _SIMPLE[kind](value.item())
+    if isinstance(kind, InterfaceType) and not isinstance(value, ScriptObject):
+        return _convert_for_interface(value, kind)
+    if isinstance(kind, ClassType) and not isinstance(value, ScriptObject) and not kind.is_module:
+        missing = next((name for name in kind.attributes if not hasattr(value, name)), None)
+        if missing is not None:
+            raise CannotConvert(f"Tried to cast object to type {kind.name} but object was missing attribute {missing}")
+    if isinstance(kind, InterfaceType) and not is_instance(value, kind):
+        given = f"'{value.type}', which is not compatible with interface '{kind}'"
+        raise CannotConvert(f"Expected a value of type '{kind}' but got {given}")
     if not is_instance(value, kind) and (
-        kind in _SIMPLE or isinstance(kind, ClassType | InterfaceType | EnumType) or kind is NONE
+        kind in _SIMPLE or isinstance(kind, ClassType | EnumType) or kind is NONE
     ):
         raise CannotConvert(f"Expected a value of type '{kind}' but got '{type(value).__name__}'")
     return value

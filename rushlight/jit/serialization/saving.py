@@ -38,7 +38,10 @@ def save(m: ScriptModule | ScriptFunction, f: str | os.PathLike | BinaryIO, _ext
         raise TypeError(f"save takes a ScriptModule or ScriptFunction, got {type(m).__name__}; script or trace it before")
     parts = _Parts(_root_of(m))
     if isinstance(f, str | os.PathLike):
-        root = PurePath(os.fspath(f)).stem or "archive"
+        path = PurePath(os.fspath(f))
+        if not os.path.isdir(path.parent):
+            raise RuntimeError(f"Parent directory {path.parent} does not exist.")
+        root = path.stem or "archive"
         replace_file(f, lambda stream: parts.write(stream, root, _extra_files or {}))
     elif hasattr(f, "write"):
         parts.write(f, "archive", _extra_files or {})

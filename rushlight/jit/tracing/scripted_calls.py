@@ -64,6 +64,15 @@ def _object(tracing: TracingState, value: ScriptObject) -> Value:
     return found
 
 
+def _holds_tensors(result: object) -> bool:
+    """Return whether a result is a tensor or a container with one."""
+    if isinstance(result, dict):
+        return any(map(_holds_tensors, result.values()))
+    if isinstance(result, list | tuple):
+        return any(map(_holds_tensors, result))
+    return isinstance(result, Tensor)
+
+
 def _take(tracing: TracingState, value: Value, result: object) -> None:
     """Bind the tensors in a result to values."""
     graph = tracing.graph
@@ -74,12 +83,12 @@ def _take(tracing: TracingState, value: Value, result: object) -> None:
         node = graph.insert("prim::TupleUnpack", [value], 0)
         for item, kind in zip(result, value.type.elements, strict=True):
             _take(tracing, node.add_output(kind), item)
-    elif isinstance(result, list) and isinstance(value.type, ListType) and any(isinstance(item, Tensor) for item in result):
+    elif isinstance(result, list) and isinstance(value.type, ListType) and any(map(_holds_tensors, result)):
         node = graph.insert("prim::ListUnpack", [value], 0)
         for item in result:
             _take(tracing, node.add_output(value.type.element), item)
     elif isinstance(result, dict) and isinstance(value.type, DictType):
         for key, item in result.items():
-            if isinstance(item, Tensor):
+            if _holds_tensors(item):
                 node = graph.insert("aten::__getitem__", [value, insert_constant(graph, key)])
                 _take(tracing, node.output.set_type(value.type.value), item)

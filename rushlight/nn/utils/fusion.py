@@ -22,9 +22,10 @@ def fuse_conv_bn_eval(conv: Module, bn: Module, transpose: bool = False) -> Modu
 
 
 def fuse_linear_bn_eval(linear: Module, bn: Module) -> Module:
-    """Return a copy of a linear layer with the batch normalisation after it folded in; ValueError in training mode."""
+    """Return a copy of a linear layer with the batch normalisation after it folded in. ValueError in training mode,
+    AssertionError for other features."""
     if linear.out_features != bn.num_features and bn.num_features != 1:
-        raise ValueError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
+        raise AssertionError("To fuse, linear.out_features == bn.num_features or bn.num_features == 1")
     fused = _copy_for_evaluation(linear, bn)
     fused.weight, fused.bias = fuse_linear_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
