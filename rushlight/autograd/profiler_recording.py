@@ -134,12 +134,12 @@ class Recording:
     def backward(self, roots: Sequence[Edge]) -> None:
         """Begin a backward pass at these nodes."""
 
-    def apply(self, node: Any, grads: tuple) -> Any:
-        """Run a node of the backward pass within spans named like those of torch's engine."""
+    def apply(self, node: Any, run: Callable[[], Any]) -> Any:
+        """Run a node of the backward pass, by calling `run`, within spans named like those of torch's engine."""
         name = node.name()
         name = "torch::autograd::AccumulateGrad" if name == "AccumulateGrad" else name
         with self.span(f"autograd::engine::evaluate_function: {name}"), self.span(name):
-            return node.apply(grads)
+            return run()
 
 
 def _stack() -> list[str]:

@@ -277,3 +277,70 @@ def test_sections_of_compiled_functions_are_left_out_of_graphs():
     with torch._dynamo.config.patch(error_on_recompile=True), profile() as found:
         assert torch.equal(function(torch.ones(3)), torch.full((3,), 4.0))
     assert "a section" not in {event.key for event in found.key_averages()}
+
+
+@pytest.mark.parametrize("observe", [profile, torch.autograd.detect_anomaly])
+def test_leaves_take_over_gradients_while_observed(observe):
+    """Observing a backward pass adds no copies."""
+    weight = torch.ones(3, 2, requires_grad=True)
+    leaf = torch.ones(2, 3, requires_grad=True)
+    addresses = []
+
+    class Record(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            made = torch.full((2, 3), 5.0)
+            addresses.append(made.data_ptr())
+            return made
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with observe():
+            (Record.apply(leaf) @ weight).sum().backward()
+    assert leaf.grad.data_ptr() == addresses[0] and leaf.grad.tolist() == [[5.0] * 3] * 2
+    assert weight.grad.tolist() == [[2.0, 2.0]] * 3
+
+
+def test_profiled_leaves_copy_only_shared_gradients():
+    one, two = (torch.ones(3, requires_grad=True) for _ in range(2))
+    with profile() as profiled:
+        (one + two).backward(torch.ones(3))
+    assert one.grad.data_ptr() != two.grad.data_ptr()
+    with profile() as alone:
+        (torch.ones(3, requires_grad=True) * 2).backward(torch.ones(3))
+    assert "aten::clone" in names(profiled) and "aten::clone" not in names(alone)
+
+
+def test_leaves_are_reached_in_the_same_order_while_profiled():
+    def order():
+        leaves = [torch.ones(2, requires_grad=True) for _ in range(12)]
+        reached = []
+        for number, leaf in enumerate(leaves):
+            leaf.register_post_accumulate_grad_hook(lambda _, number=number: reached.append(number))
+        torch.cat(leaves).sum().backward()
+        return reached
+
+    expected = order()
+    with profile():
+        assert order() == expected
+
+
+def test_leaves_with_hooks_take_over_gradients():
+    leaf = torch.ones(3, requires_grad=True)
+    seen = []
+    leaf.register_hook(lambda grad: seen.append(grad.data_ptr()))
+    (leaf * 2).backward(torch.ones(3))
+    assert leaf.grad.data_ptr() == seen[0] and leaf.grad.tolist() == [2.0] * 3
+
+
+def test_training_a_linear_layer_copies_no_gradients():
+    model = nn.Linear(3, 2)
+    with profile() as profiled:
+        model(torch.ones(4, 3)).sum().backward()
+    assert "aten::clone" not in names(profiled)
+    assert model.weight.grad.tolist() == [[4.0] * 3] * 2 and model.bias.grad.tolist() == [4.0, 4.0]
+    assert model.weight.grad._base is None and model.weight.grad.is_contiguous()
