@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rushlight._C import GraphLaunch
 from rushlight.aot.errors import Untraceable
 from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.autograd.profiler import compile_stage
 from rushlight.compiler.kept_plans import KeptPlans, gives_inputs
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_inputs import Opened, open_inputs
@@ -238,6 +239,7 @@ class AtenGraph:
         run = self._set_requires_grad(run, inputs, lambda: _share_inputs(traced))
         return Made(run, is_placed, bool(captured.constants))
 
+    @compile_stage("create_aot_dispatcher_function")
     def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph itself may switch grad mode
             captured = proxy_tensor.capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
