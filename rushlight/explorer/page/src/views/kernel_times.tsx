@@ -7,15 +7,23 @@ import { openKernel } from "../parts/open_kernel";
 import { Bar, Places } from "../parts/small";
 import { type Column, Table } from "../parts/table";
 
+const MOST_OF_NAME = 24; // characters of a kernel's name for which the column always has room
+
+/** The characters for which a column of kernels' names needs room. */
+export function nameWidth(rows: KernelEntry[]): number {
+  const longest = rows.reduce((most, { kernel }) => Math.max(most, kernel.name.length), 0);
+  return Math.min(longest, MOST_OF_NAME) + 1;
+}
+
 export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index }) {
   const columns = useMemo((): Column<KernelEntry>[] => {
     const largest = Math.max(...rows.map(({ kernel }) => kernel.seconds));
     return [
       {
         title: "Kernel",
-        width: "minmax(74px, 1fr)",
+        width: `minmax(${nameWidth(rows)}ch, 1fr)`,
         cell: (row) => (
-          <button class="link" onClick={() => openKernel(row)}>
+          <button class="link" title={row.kernel.name} onClick={() => openKernel(row)}>
             {row.kernel.name}
           </button>
         ),
