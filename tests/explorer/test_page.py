@@ -382,3 +382,4 @@ def test_names_of_kernels_are_whole(show, view):
         ".map((cell) => cell.innerText)"
     )
     assert browser.run(cut) == []
+    assert browser.run("const body = document.querySelector('#view .table-body'); return body.scrollWidth - body.clientWidth") <= 0

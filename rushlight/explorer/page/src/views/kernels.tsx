@@ -42,7 +42,7 @@ function kernelColumns(rows: KernelEntry[]): Column<KernelEntry>[] {
   const columns: (Column<KernelEntry> | false)[] = [
     {
       title: "Kernel",
-      width: `${nameWidth(rows) + 3}ch`,
+      width: `${nameWidth(rows) + 20}px`,
       cell: ({ kernel, index }) => (
         <>
           <i class={`swatch colour-${index % 10}`} /> <span title={kernel.name}>{kernel.name}</span>
