@@ -18,7 +18,10 @@ from rushlight.dynamo.sources import CLOSURE, GLOBALS
 
 _MENTIONED = re.compile(r"__\w+_\d+(?:\(\))?")
 _IDENTITY = re.compile(r"(.+) is (__\w+_\d+(?:\(\))?)")
-_MEMBER = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
+_PLACES = re.compile(
+    rf"{CLOSURE}\[(?P<cell>\d+)\]\.cell_contents|{GLOBALS}\['(?P<own>\w+)'\]|(?P<module>__\w+_\d+)\['(?P<name>\w+)'\]"
+    r"|(?P<object>__\w+_\d+(?:\(\))?)|\b__of_(?P<parameter>\w+)|\._(?:modules|parameters|buffers)\['(?P<member>[^']*)'\]"
+)
 _MODES = re.compile(r"ambient\(\) == (.*)")
 _TENSOR = re.compile(r"tensor\((.+), (\(.*?\)), (\(.*?\)), (\S+), (\S+), (True|False)\)")
 _DIFFERENT = re.compile(r"len\(\{(.*)\}\) == \d+")
@@ -64,20 +67,24 @@ class Words:
 
     def _name_places(self, expression: str) -> str:
         """Return an expression in which the program's variables and objects have their own names."""
-        for index, name in enumerate(self._free_variables):
-            expression = expression.replace(f"{CLOSURE}[{index}].cell_contents", name)
-        expression = re.sub(rf"{GLOBALS}\['(\w+)'\]", r"\1", expression)
-        expression = re.sub(r"\b__of_(\w+)", r"\1", expression)
-        expression = re.sub(r"(__\w+_\d+)\['(\w+)'\]", self._global_variable, expression)
-        expression = _MENTIONED.sub(lambda found: self._word(found[0]), expression)
-        return _MEMBER.sub(lambda found: f"[{found[1]}]" if found[1].isdigit() else f".{found[1]}", expression)
+        return _PLACES.sub(self._name, expression)
+
+    def _name(self, found: re.Match) -> str:
+        kind, text = found.lastgroup, found[found.lastgroup]
+        if kind == "object":
+            return self._word(text)
+        if kind == "member":
+            return f"[{text}]" if text.isdigit() else f".{text}"
+        if kind == "cell":
+            return self._free_variables[int(text)] if int(text) < len(self._free_variables) else found[0]
+        return self._global_variable(found) if kind == "name" else text
 
     def _global_variable(self, found: re.Match) -> str:
-        """A variable of another module than that of the function."""
-        module = self._object(found[1])
+        """A variable of another module than that of the function, or the item of an object."""
+        module = self._object(found["module"])
         if type(module) is not dict or "__name__" not in module:
-            return found[0]
-        return found[2] if module["__name__"] == "__main__" else f"{module['__name__']}.{found[2]}"
+            return f"{self._word(found['module'])}['{found['name']}']"
+        return found["name"] if module["__name__"] == "__main__" else f"{module['__name__']}.{found['name']}"
 
     def _word(self, name: str) -> str:
         """The program's expression for an object, or a description of it."""
