@@ -17,7 +17,8 @@ from pathlib import Path
 
 from rushlight.explorer.page import TEMPLATE
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]  # where programs run: a page names their files as they lie in the repository
 PROGRAMS = ("attend", "breaks", "train_resnet", "encode", "transformers_bert", "silero", "decoder")
 
 
@@ -39,7 +40,7 @@ def words_for(name: str, folder: Path) -> list[str]:
         return ["-m", "examples.explorer.encode"]
     if name == "transformers_bert" and importlib.util.find_spec("transformers") is None:
         raise ImportError("transformers is not installed")
-    return [str(HERE / f"{name}.py")]
+    return [str((HERE / f"{name}.py").relative_to(ROOT))]
 
 
 def decoder_archive(folder: Path) -> Path:
@@ -62,7 +63,7 @@ def write_pages(folder: Path, names: tuple[str, ...] = PROGRAMS) -> Iterator[tup
         yield from ((name, "`make page` was not run, which needs Node.js") for name in names)
         return
     for name in names:
-        page = folder / f"{name}.html"
+        page = folder.resolve() / f"{name}.html"
         with tempfile.TemporaryDirectory() as scratch:
             try:
                 words = words_for(name, Path(scratch))
@@ -70,7 +71,7 @@ def write_pages(folder: Path, names: tuple[str, ...] = PROGRAMS) -> Iterator[tup
                 yield name, str(error)
                 continue
             command = [sys.executable, "-m", "rushlight", "explore", "-o", str(page), "--title", name, *words]
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
         yield name, page
 
 

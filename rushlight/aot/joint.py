@@ -19,6 +19,7 @@ from rushlight.autograd.captured import HasCustomBackward
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.autograd.node import AccumulateGrad
 from rushlight.autograd.node import Node as TapeNode
+from rushlight.autograd.profiler import compile_stage
 from rushlight.autograd.view_history import gradient_edge
 from rushlight.core.pytree import tree_flatten
 from rushlight.core.strides import is_non_overlapping_and_dense
@@ -71,6 +72,7 @@ class _WithoutHooks:
         state.saved_tensor_hooks = self._hooks
 
 
+@compile_stage("create_aot_dispatcher_function")
 def trace_joint(
     module: GraphModule | Callable, inputs: Sequence[Tensor | int], attributes: dict[str, Tensor],
     opened: Sequence[Geometry | SymInt | None] | None = None, decompositions: Mapping[OpOverload, Callable] | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from rushlight.autograd.grad_mode import Mode
 from rushlight.autograd.node import Node
@@ -107,12 +107,12 @@ def note_origin(node: Node) -> None:
             metadata[_PARENT] = running
 
 
-def checked_apply(node: Node, grads: tuple) -> tuple:
-    """Run `node.apply(grads)`. An exception gets an explanation, and NaN in the results raises."""
+def checked_apply(node: Node, run: Callable[[], Sequence]) -> Sequence:
+    """Run a node by calling `run`. An exception gets an explanation, and NaN in the results raises."""
     task = state.backward_task
     before, task.running = task.running, node
     try:
-        results = node.apply(grads)
+        results = run()
         if state.anomaly.check_nan:
             for index in _find_nan_outputs(results):
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
@@ -124,7 +124,7 @@ def checked_apply(node: Node, grads: tuple) -> tuple:
     return results
 
 
-def _find_nan_outputs(results: tuple) -> Iterator[int]:
+def _find_nan_outputs(results: Sequence) -> Iterator[int]:
     for index, result in enumerate(results):
         if isinstance(result, Tensor) and (result != result).any():
             yield index

@@ -1,9 +1,9 @@
 """The backward engine: runs nodes in reverse order of creation, once all their gradients have arrived.
 
-Without captures, anomaly mode and a profiler, the loop runs in C (`csrc/engine.c`), with the semantics of `_step`. It does not
-recurse, so graphs may be arbitrarily deep. Gradients are summed in a buffer per node; `captures` selects the gradients to
-return. `state.backward_task` identifies the running call for hooks and checkpoints; in anomaly mode nodes run through
-`checked_apply`.
+Without captures, anomaly mode and a profiler, the loop runs in C (`csrc/engine.c`), with the semantics and order of `_step`. It
+does not recurse, so graphs may be arbitrarily deep. Gradients are summed in a buffer per node; `captures` selects the
+gradients to return. `state.backward_task` identifies the running call for hooks and checkpoints; in anomaly mode nodes run
+through `checked_apply`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import heapq
 import itertools
 from collections.abc import Callable, Sequence
 
-from rushlight._C import count_edges, run_tape
+from rushlight._C import count_edges, run_tape, take_gradient
 from rushlight.autograd.anomaly import checked_apply
-from rushlight.autograd.node import Edge, Node, OutputInfo
+from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
 from rushlight.core import function_modes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -36,6 +36,7 @@ class _Task:
         self.parents: dict[Node, list[Node]] = {}
         self.buffers: dict[Node, list[Tensor | None]] = {}
         self.ready: list[tuple] = []
+        self._pushed = itertools.count()  # breaks ties in insertion order, as in C
         self.number = next(_numbers)
         self.running: Node | None = None
         if captures is None:
@@ -93,7 +94,7 @@ class _Task:
                 self._push(node)
 
     def _push(self, node: Node) -> None:
-        heapq.heappush(self.ready, (-node.sequence_nr, id(node), node))
+        heapq.heappush(self.ready, (-node.sequence_nr, next(self._pushed), node))
 
     def deliver(self, node: Node, index: int, grad: Tensor | None) -> None:
         """Add a gradient to a node's buffer."""
@@ -156,7 +157,7 @@ def _step(task: _Task, node: Node, retain_graph: bool) -> None:
     results: Sequence[Tensor | None] = (None,) * len(node.next_functions)
     has_gradient = any(grad is not None for grad in grads)
     if (task.needed is None or node in task.needed) and (has_gradient or node.hooks is not None):
-        results = _run(node, tuple(grads), retain_graph)
+        results = _run(node, grads, retain_graph)
     for (following, index), result in zip(node.next_functions, results, strict=True):
         if following is not None:
             if result is not None:
@@ -166,7 +167,7 @@ def _step(task: _Task, node: Node, retain_graph: bool) -> None:
 
 def _run_hooked(node: Node, grads: list[Tensor | None], retain_graph: bool) -> Sequence[Tensor | None]:
     _run_tensor_hooks(node, grads)
-    return _run(node, tuple(grads), retain_graph)
+    return _run(node, grads, retain_graph)
 
 
 def _run_tensor_hooks(node: Node, grads: list[Tensor | None]) -> None:
@@ -199,27 +200,33 @@ def _check_hook_result(hook: Callable, changed: object, grad: Tensor | None) -> 
     return changed
 
 
-def _run(node: Node, grads: tuple[Tensor | None, ...], retain_graph: bool) -> Sequence[Tensor | None]:
+def _run(node: Node, grads: list[Tensor | None], retain_graph: bool) -> Sequence[Tensor | None]:
     hooks = node.hooks
     for hook in list(hooks.before.values()) if hooks is not None else ():
-        changed = hook(grads)
+        changed = hook(tuple(grads))
         if changed is not None:
-            grads = _as_tuple(changed)
+            grads = list(_as_tuple(changed))
     has_gradient = any(grad is not None for grad in grads)
     results = _apply(node, grads) if has_gradient else (None,) * len(node.next_functions)
     if not retain_graph:
         node.release()
     for hook in list(hooks.after.values()) if hooks is not None else ():
-        changed = hook(results, grads)
+        changed = hook(results, tuple(grads))
         if changed is not None:
             results = _as_tuple(changed)
     return results
 
 
-def _apply(node: Node, grads: tuple[Tensor | None, ...]) -> Sequence[Tensor | None]:
+def _apply(node: Node, grads: list[Tensor | None]) -> Sequence[Tensor | None]:
+    def run() -> Sequence[Tensor | None]:
+        # No variable may hold the gradient here: a leaf takes it over only from the list.
+        if type(node) is AccumulateGrad and take_gradient(node, grads):
+            return ()
+        return node.apply(tuple(grads))
+
     if state.anomaly is not None:
-        return checked_apply(node, grads)
-    return node.apply(grads) if state.recording is None else state.recording.apply(node, grads)
+        return checked_apply(node, run)
+    return run() if state.recording is None else state.recording.apply(node, run)
 
 
 def _as_tuple(changed: object) -> tuple:

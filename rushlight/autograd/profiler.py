@@ -52,6 +52,23 @@ def section(name: str) -> AbstractContextManager:
     return nullcontext() if state.recording is None else record_function(name)
 
 
+def compile_stage(name: str) -> Callable[[Callable], Callable]:
+    """Return a decorator for a stage of a compiler: an active profiler shows its calls under this name, which is torch's where
+    its compiler has the same stage."""
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def staged(*args: Any, **kwargs: Any) -> Any:
+            if state.recording is None:
+                return function(*args, **kwargs)
+            with state.recording.span(name):
+                return function(*args, **kwargs)
+
+        return staged
+
+    return decorate
+
+
 class profile:  # noqa: N801  (torch's name)
     """Records, as a context, every operator that this thread calls, those of the backward pass too.
 

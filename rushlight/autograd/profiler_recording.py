@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rushlight.autograd.node import Edge
+from rushlight._C import allocator_statistics
+from rushlight.autograd.node import AccumulateGrad, Edge
 from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -41,6 +42,9 @@ class Span:
     stack: list[str] = field(default_factory=list)
     flops: int = 0
     memory: int = 0  # the size of new storages among the results, in bytes
+    allocated: int | None = None  # the bytes that all tensors hold at its end
+    sequence_nr: int = -1  # that of the node of the tape that it made, or runs; -1 for none
+    is_backward: bool = False  # whether it runs a node of the tape
     annotation: bool = False
     is_call: bool = False  # whether this is a call of an operator
     overload: str = ""  # the name of the operator's overload, "" for the default one
@@ -68,13 +72,15 @@ class Recording:
         self.spans: list[Span] = []
         self.depth = 0
         self.paused = False
-        self.thread = threading.get_native_id()
+        self.thread, self.thread_name = threading.get_native_id(), threading.current_thread().name
+        self._made: set[int] = set()  # the sequence numbers of the nodes that calls made
 
     def start(self) -> None:
         """Begin; RuntimeError where the thread is being recorded already."""
         if state.recording is not None and not state.recording.gives_way:
             raise RuntimeError("Can't start the profiler: it runs in this thread already. Leave the other `with` block first.")
-        self._waiting, state.recording, self.thread = state.recording, self, threading.get_native_id()
+        self._waiting, state.recording = state.recording, self
+        self.thread, self.thread_name = threading.get_native_id(), threading.current_thread().name
         state.include |= _PROFILER
 
     def stop(self) -> None:
@@ -102,6 +108,8 @@ class Recording:
         """End a span now, and the spans inside it that an exception left open."""
         span.end = time.perf_counter_ns()
         self.depth = span.depth
+        if self.wish.memory:
+            span.allocated = allocator_statistics()["allocated_bytes"]
 
     @contextmanager
     def span(self, name: str, annotation: bool = False) -> Iterator[Span]:
@@ -122,6 +130,7 @@ class Recording:
             result = function(*args, **kwargs)
         finally:
             self.finish(span)
+        self._note_node(span, result)
         if wish.shapes:
             span.shapes, span.inputs = _shapes(args), _numbers_of(args)
         if wish.memory:
@@ -131,15 +140,26 @@ class Recording:
             span.flops = int(formula(args, result)) if formula is not None else 0
         return result
 
+    def _note_node(self, span: Span, result: object) -> None:
+        """Note the node of the tape that a call made. Calls around it have the same result, but did not make the node."""
+        for tensor in (result,) if isinstance(result, Tensor) else result if isinstance(result, tuple | list) else ():
+            node = getattr(tensor._impl.autograd, "grad_fn", None) if isinstance(tensor, Tensor) else None
+            if node is not None and node.sequence_nr not in self._made:
+                self._made.add(node.sequence_nr)
+                span.sequence_nr = node.sequence_nr
+                return
+
     def backward(self, roots: Sequence[Edge]) -> None:
         """Begin a backward pass at these nodes."""
 
-    def apply(self, node: Any, grads: tuple) -> Any:
-        """Run a node of the backward pass within spans named like those of torch's engine."""
-        name = node.name()
-        name = "torch::autograd::AccumulateGrad" if name == "AccumulateGrad" else name
-        with self.span(f"autograd::engine::evaluate_function: {name}"), self.span(name):
-            return node.apply(grads)
+    def apply(self, node: Any, run: Callable[[], Any]) -> Any:
+        """Run a node of the backward pass, by calling `run`, within spans named like those of torch's engine."""
+        is_leaf = type(node) is AccumulateGrad  # a leaf comes from no call
+        name = "torch::autograd::AccumulateGrad" if is_leaf else node.name()
+        with self.span(f"autograd::engine::evaluate_function: {name}"), self.span(name) as span:
+            if not is_leaf:
+                span.sequence_nr, span.is_backward = int(node.sequence_nr), True
+            return run()
 
 
 def _stack() -> list[str]:
@@ -166,7 +186,8 @@ def _numbers_of(args: Iterable[object]) -> list:
 
 def _new_bytes(args: tuple, kwargs: dict, result: object) -> int:
     known = {id(tensor._impl.storage) for tensor in tensors_in((*args, *kwargs.values()))}
-    found = {id(tensor._impl.storage): tensor._impl.storage for tensor in tensors_in([result])}
+    results = [tensor._impl for tensor in tensors_in([result])]
+    found = {id(impl.storage): impl.storage for impl in results if not impl.fake and impl.device.type == "cpu"}
     return sum(storage.nbytes for key, storage in found.items() if key not in known and storage is not None)
 
 

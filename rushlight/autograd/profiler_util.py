@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from rushlight.autograd.profiler_recording import Recording, Span
+from rushlight.autograd.profiler_trace import trace_events
 
 _TIMES = ("cpu_time", "cpu_time_total", "self_cpu_time_total")
 _SORTABLE = (*_TIMES, "cpu_memory_usage", "self_cpu_memory_usage", "count", "flops", "device_time", "device_time_total",
@@ -81,17 +82,19 @@ class FunctionEvent(FormattedTimesMixin):
 
     count = 1
 
-    def __init__(self, number: int, span: Span, origin: int, thread: int):
+    def __init__(self, number: int, span: Span, origin: int, thread: int, thread_name: str = ""):
         self.id = number
         self.name = self.trace_name = span.name
         self.key = "ProfilerStep*" if span.name.startswith("ProfilerStep#") else span.name  # steps are averaged together
-        self.thread = thread
+        self.thread, self.thread_name = thread, thread_name
         self.time_range = Interval((span.start - origin) / 1e3, (span.end - origin) / 1e3)
         self.input_shapes = span.shapes
         self.concrete_inputs = span.inputs
         self.stack = span.stack
         self.flops = span.flops
         self.cpu_memory_usage = span.memory
+        self.allocated_bytes = span.allocated
+        self.sequence_nr, self.is_backward = span.sequence_nr, span.is_backward
         self.is_user_annotation = span.annotation
         self._is_call, self.overload_name = span.is_call, span.overload
         self.cpu_children: list[FunctionEvent] = []
@@ -241,28 +244,16 @@ def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
     for recording in recordings:
         wish, open_events = recording.wish, []
         for span in recording.spans:
-            event = FunctionEvent(len(events) + 1, span, origin, recording.thread)
+            event = FunctionEvent(len(events) + 1, span, origin, recording.thread, recording.thread_name)
             del open_events[span.depth :]
             if open_events:
                 open_events[-1].append_cpu_child(event)
             open_events.append(event)
             events.append(event)
-    for event in reversed(events):  # named sections own the memory that their inner calls allocated
+    for event in reversed(events):  # other spans than calls own the memory that their inner calls allocated, too
         if not event._is_call:
-            event.cpu_memory_usage = sum(child.cpu_memory_usage for child in event.cpu_children)
+            event.cpu_memory_usage += sum(child.cpu_memory_usage for child in event.cpu_children)
     return EventList(events, profile_memory=bool(wish and wish.memory), with_flops=bool(wish and wish.flops))
-
-
-def trace_events(events: Iterable[FunctionEvent]) -> list[dict]:
-    """Yield events in the form of chrome://tracing."""
-    process = os.getpid()
-    return [
-        {
-            "ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op", "name": event.name, "pid": process,
-            "tid": event.thread, "ts": event.time_range.start, "dur": event.time_range.elapsed_us(),
-            "args": {"External id": event.id, "Input Dims": event.input_shapes},
-        } for event in events
-    ]  # fmt: skip
 
 
 def _sort_key(name: str) -> Callable[[Any], Any]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from rushlight._C import GraphLaunch
 from rushlight.aot.errors import Untraceable
 from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.autograd.profiler import compile_stage
 from rushlight.compiler.kept_plans import KeptPlans, gives_inputs
-from rushlight.compiler.logs import StageLog
+from rushlight.compiler.logs import StageLog, heard_run
 from rushlight.compiler.open_inputs import Opened, open_inputs
 from rushlight.core.dtype import QUANTIZED
 from rushlight.core.lazy_module import LazyModule
@@ -54,10 +55,10 @@ def compile_to_aten(
     """
     if any(isinstance(value, Tensor) and value.device.type != "cpu" for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is on another device than the CPU")
-        return module.forward
+        return heard_run(log, module.forward)
     if any(isinstance(value, Tensor) and value.dtype.category == QUANTIZED for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is quantized")
-        return module.forward
+        return heard_run(log, module.forward)
     log.graph("captured", module)
     opened = open_inputs(module)
     kind = training.TrainingGraph if needs_gradients(module) else AtenGraph
@@ -67,7 +68,7 @@ def compile_to_aten(
     except Untraceable as reason:
         text = str(reason)
         log("graph_breaks", lambda: f"runs as captured, by eager's autograd: {text}")
-        return module.forward
+        return heard_run(log, module.forward)
     except Exception as error:  # a compiler error must not break the program
         if opened is not None:
             raise  # dynamo captures again with fixed sizes
@@ -75,7 +76,7 @@ def compile_to_aten(
             f"compile: running {log.name} as captured, because making its graph of aten operators failed, which should be "
             f"reported: {type(error).__name__}: {error}", stacklevel=2,
         )  # fmt: skip
-        return module.forward
+        return heard_run(log, module.forward)
     return graph.run
 
 
@@ -185,7 +186,7 @@ class AtenGraph:
         try:
             made, is_placed, has_constants = self._capture_and_compile(inputs)
         except UnguardedSizeError:  # a capture made now would be valid for fewer sizes than the first one
-            self._compiled = self.run = self.module.forward
+            self._compiled = self.run = heard_run(self.log, self.module.forward)
             return self.run
         if is_placed:
             self._placed = self._placed or {}
@@ -238,6 +239,7 @@ class AtenGraph:
         run = self._set_requires_grad(run, inputs, lambda: _share_inputs(traced))
         return Made(run, is_placed, bool(captured.constants))
 
+    @compile_stage("create_aot_dispatcher_function")
     def _trace(self, inputs: list[Tensor]) -> Capture:
         with set_grad_enabled(state.grad_enabled):  # the graph itself may switch grad mode
             captured = proxy_tensor.capture(self.module, tuple(inputs), names=self._names(), open_leaves=self.opened)
@@ -288,7 +290,7 @@ class AtenGraph:
                 return self.compile(list(tensors))(*tensors)
 
     def _place_anew(self, tensors: tuple[Tensor, ...]) -> Callable:
-        return self.compile(list(tensors)) if len(self._placed) < _MAX_PLACEMENTS else self.module.forward
+        return self.compile(list(tensors)) if len(self._placed) < _MAX_PLACEMENTS else heard_run(self.log, self.module.forward)
 
     def _memory_sharing(self, tensors: list[Tensor] | tuple[Tensor, ...]) -> tuple:
         """Return how tensors share memory: for each tensor, the position of the first one with the same storage, and the

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rushlight.compiler.aten import AtenGraph, Builder, compile_to_aten
 from rushlight.compiler.kept_captures import KeptCaptures, path_for
 from rushlight.compiler.kept_plans import KeptPlans
-from rushlight.compiler.logs import StageLog, is_heard
+from rushlight.compiler.logs import StageLog, heard_run, is_heard
 from rushlight.compiler.settings import Settings, configured, from_environment
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.parallel import get_num_threads
@@ -69,7 +69,7 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
     reason = module.meta.get("keep_eager")
     if reason:
         log("graph_breaks", lambda: f"run as eager kernels: {reason}")
-        return interpreted(module, [])
+        return heard_run(log, interpreted(module, []))
     try:
         options = options_of(settings)
         made = compile_fx(module, options, log)
@@ -86,7 +86,7 @@ def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:
         _warn(f"it is nested more deeply than Python's recursion limit of {sys.getrecursionlimit()} allows")
     except Exception as error:  # a compiler error must not break the program
         _warn(f"of an error in the compiler, which should be reported: {type(error).__name__}: {error}")
-    return interpreted(module, [])
+    return heard_run(log, interpreted(module, []))
 
 
 def _warn(reason: str) -> None:
@@ -188,11 +188,12 @@ def make_backend(
         build, of_fusion = _native_parts(settings, log)
         return lambda module, inputs: compile_to_aten(module, inputs, build, names, log, of_fusion, kept_plans(settings))
     if backend == "aot_eager":
-        return lambda module, inputs: compile_to_aten(module, inputs, interpreted, names, log, lambda: passes.PIPELINE)
+        build = lambda module, inputs: heard_run(log, interpreted(module, inputs))  # noqa: E731
+        return lambda module, inputs: compile_to_aten(module, inputs, build, names, log, lambda: passes.PIPELINE)
     chosen = backend if callable(backend) else _registered.get(backend)
 
     def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
         log.graph("captured", module)
-        return eager(module, inputs) if chosen is None else lifted.run_lifted(chosen, module, inputs)
+        return heard_run(log, eager(module, inputs)) if chosen is None else lifted.run_lifted(chosen, module, inputs)
 
     return run_backend

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any
 
+from rushlight.autograd.profiler import compile_stage
 from rushlight.compiler.backends import Backend, check_backend, kept_captures, make_backend, name_of_backend
 from rushlight.compiler.kept_captures import KeptCaptures
 from rushlight.compiler.logs import StageLog
@@ -75,6 +76,7 @@ class CompileCallback(FrameCallback):
         log = self._log(code)
         self._first_graph = observed.mark()
 
+        @compile_stage("backend_compile")
         def run_backend(module: GraphModule, inputs: list[Tensor]) -> Callable:
             try:
                 if self._takes_parts and needs_values(module):

@@ -63,6 +63,7 @@ class Explanation:
     graphs: list[GraphModule] = field(default_factory=list)
     break_reasons: list[BreakReason] = field(default_factory=list)
     out_guards: list[Guard] = field(default_factory=list)
+    guards: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)
     compile_times: list[tuple[str, float]] = field(default_factory=list)
 
@@ -85,11 +86,6 @@ class Explanation:
     def op_count(self) -> int:
         """Return the number of calls in the graphs."""
         return sum(map(len, self.ops_per_graph))
-
-    @property
-    def guards(self) -> list[str]:
-        """Return the guards as Python expressions."""
-        return [guard.expression for guard in self.out_guards]
 
     def __str__(self) -> str:
         operators = [f"  graph {index}: {', '.join(map(_name, found))}" for index, found in enumerate(self.ops_per_graph)]
@@ -135,6 +131,7 @@ class _Observer(FrameCallback):
         seen = self.explanation
         seen.compile_times.append((frame.f_code.co_qualname, time.perf_counter() - self._began))
         seen.out_guards += found.guards.guards
+        seen.guards += found.guards.texts()
         seen.sources.append(found.source)
         if found.break_reason is not None:
             reason = BreakReason(found.break_reason.reason, found.break_reason.user_stack, found.break_reason.hint)

@@ -13,9 +13,10 @@ import threading
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rushlight.compiler.settings import Settings
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
     from rushlight.fx.graph_module import GraphModule
     from rushlight.jit.ir.graph import Graph as ScriptGraph
+
+T = TypeVar("T")
 
 _SUFFIX = {
     "captured": "py", "passes": "py", "graph": "py", "guards": "py", "bytecode": "py", "joint": "py", "partition": "py",
@@ -55,6 +58,9 @@ class Listener(Protocol):
     def heard(self, log: StageLog, record: StageRecord) -> None:
         """Receive a stage. The subject may change later."""
 
+    def interpreting(self, log: StageLog) -> AbstractContextManager:
+        """Return a context in which a captured graph runs that has no native code."""
+
 
 def listen(listener: Listener) -> None:
     """Register a listener. While there is one, kept plans and captures are not used, so that compilations are complete."""
@@ -73,6 +79,20 @@ def leave(listener: Listener) -> None:
 def is_heard() -> bool:
     """Return whether any listener is registered."""
     return bool(_listeners)
+
+
+def heard_run(log: StageLog, run: Callable[..., T]) -> Callable[..., T]:
+    """Return a captured graph without native code, as a function whose calls the listeners hear."""
+
+    def heard(*inputs: Any) -> T:
+        if not _listeners:
+            return run(*inputs)
+        with ExitStack() as stack:
+            for listener in _listeners:
+                stack.enter_context(listener.interpreting(log))
+            return run(*inputs)
+
+    return heard
 
 
 class StageLog:

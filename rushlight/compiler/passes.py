@@ -10,6 +10,7 @@ from rushlight.aot.functionalize import functionalize
 from rushlight.aot.memory import anchor_views
 from rushlight.aot.negatives import compute_negatives
 from rushlight.aot.random import seed_random
+from rushlight.autograd.profiler import compile_stage
 from rushlight.compiler.logs import StageLog
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.symbolic_sizes import name_symbols
@@ -19,6 +20,7 @@ from rushlight.ops.registry import aten
 Pass = Callable[[GraphModule], None]
 
 
+@compile_stage("_recursive_joint_graph_passes")
 def run(passes: list[Pass], module: GraphModule, log: StageLog) -> None:
     """Run passes in order. The log gets the graph before them, and after each pass that changed its text."""
     if not log.wants("passes"):

@@ -14,6 +14,7 @@ from rushlight.aot.partition import Partition, default_partition, min_cut_partit
 from rushlight.aot.saved_images import keep_channels_last
 from rushlight.aot.tangents import backward_of
 from rushlight.aot.training import CompiledTraining, RunnablePart, plan_run
+from rushlight.autograd.profiler import compile_stage
 from rushlight.compiler.aten import AtenGraph, Made
 from rushlight.compiler.passes import check, depends_on_placement
 from rushlight.compiler.passes import run as run_passes
@@ -73,6 +74,7 @@ class TrainingGraph(AtenGraph):
         held = dict(zip(self._lifted_attributes, primals[count:], strict=True))
         return ProgramRunner(self.module, held).run(*primals[:count])
 
+    @compile_stage("min_cut_rematerialization_partition")
     def _partition(self, joint: Joint) -> Partition:
         settings = self.log.settings
         if settings.partitioner == "default":

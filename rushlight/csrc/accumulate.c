@@ -101,28 +101,45 @@ static PyObject *find_accumulator(PyObject *Py_UNUSED(module), PyObject *tensor)
     return accumulator_of(tensor, autograd_of(impl));
 }
 
+/* Whether the caller's `references` references to a tensor are the only ones to it and its data, and it is a plain tensor of
+   this library without history. */
+static int is_plain_and_unshared(PyObject *tensor, Py_ssize_t references)
+{
+    const TensorImpl *impl = (PyObject *)Py_TYPE(tensor) == configuration.tensor_type ? impl_of(tensor) : NULL;
+    return impl && Py_REFCNT(tensor) == references && Py_REFCNT((PyObject *)impl) == 1 &&
+           !(impl->array && Py_REFCNT(impl->array) != 1) && !is_set(impl->autograd) && !impl->inference && !impl->fake &&
+           impl->key_set == CPU_KEYS && Py_IS_TYPE(impl->storage, &StorageImpl_Type);
+}
+
+/* Whether a tensor is the only user of its storage. Of a view that includes its base, which then only the view references. */
+static int is_only_user_of_storage(const TensorImpl *impl)
+{
+    const ViewMeta *view = view_of(impl);
+    if (!view)
+        return Py_REFCNT(impl->storage) == 1;
+    return Py_REFCNT((PyObject *)view) == 1 && is_plain_and_unshared(view->base, 1) && !is_set(impl_of(view->base)->view) &&
+           impl_of(view->base)->storage == impl->storage && Py_REFCNT(impl->storage) == 2;
+}
+
 /* Whether `tensor` owns fresh memory that nothing else references, laid out like `like`. The caller holds `references`
    references to it. */
 static int is_uniquely_owned(PyObject *tensor, const TensorImpl *like, Py_ssize_t references)
 {
-    TensorImpl *impl = (PyObject *)Py_TYPE(tensor) == configuration.tensor_type ? impl_of(tensor) : NULL;
-    if (!impl || Py_REFCNT(tensor) != references || Py_REFCNT((PyObject *)impl) != 1 || Py_REFCNT(impl->storage) != 1)
+    if (!is_plain_and_unshared(tensor, references))
         return 0;
-    if (impl->array && Py_REFCNT(impl->array) != 1)
-        return 0;
-    if (is_set(impl->autograd) || is_set(impl->view) || impl->inference || impl->fake || impl->key_set != CPU_KEYS ||
-        !Py_IS_TYPE(impl->storage, &StorageImpl_Type) || impl->dtype != like->dtype)
+    TensorImpl *impl = impl_of(tensor);
+    if (!is_only_user_of_storage(impl) || impl->dtype != like->dtype)
         return 0;
     const StorageImpl *storage = (StorageImpl *)impl->storage;
     int owns = storage->capacity || (storage->buffer && block_is(storage->buffer));
-    /* An expanded gradient has several elements at one address, and cannot be added to. */
     int itemsize = itemsize_of(impl->dtype);
     Py_ssize_t numel = impl_numel(impl);
     if (itemsize < 0 || numel < 0) {
         PyErr_Clear();
         return 0;
     }
-    if (numel * itemsize > storage->nbytes)
+    /* An expanded gradient has several elements at one address, and cannot be added to; a part would keep the whole alive. */
+    if (numel * itemsize > storage->nbytes || (view_of(impl) && numel * itemsize < storage->nbytes))
         return 0;
     return owns && PyObject_RichCompareBool(impl->sizes, like->sizes, Py_EQ) == 1 &&
            PyObject_RichCompareBool(impl->strides, like->strides, Py_EQ) == 1;
@@ -136,13 +153,26 @@ int accumulate_by_taking(AccumulateNode *node, PyObject *grads)
     if (!meta || is_set(meta->grad) || is_set(meta->post_accumulate_hooks) || record->grad_enabled || modes_active(record) ||
         PyList_GET_SIZE(grads) != 1 || !is_uniquely_owned(PyList_GET_ITEM(grads, 0), impl, 1))
         return 0;
-    Py_XSETREF(meta->grad, Py_NewRef(PyList_GET_ITEM(grads, 0)));
+    PyObject *grad = PyList_GET_ITEM(grads, 0);
+    Py_CLEAR(impl_of(grad)->view); /* its base ends with it */
+    Py_XSETREF(meta->grad, Py_NewRef(grad));
     return 1;
+}
+
+static PyObject *take_gradient(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *node, *grads;
+    if (!PyArg_ParseTuple(arguments, "O!O!:take_gradient", &AccumulateNode_Type, &node, &PyList_Type, &grads))
+        return NULL;
+    return PyBool_FromLong(accumulate_by_taking((AccumulateNode *)node, grads));
 }
 
 PyMethodDef accumulate_methods[] = {
     {"accumulator_of", find_accumulator, METH_O,
      "accumulator_of(leaf, /) -> AccumulateGrad\n\nThe node that adds to the `.grad` of a leaf: one at a time per leaf, alive as\n"
      "long as a graph holds it. TypeError for anything but a tensor with autograd data."},
+    {"take_gradient", take_gradient, METH_VARARGS,
+     "take_gradient(node, grads, /) -> bool\n\nMake the gradient in the list `grads` the `.grad` of a leaf, if the leaf has none\n"
+     "and only the list references the gradient. Otherwise return False without effect."},
     {NULL, NULL, 0, NULL},
 };

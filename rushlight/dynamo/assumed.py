@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from rushlight.core.tensor import Tensor
+from rushlight.dynamo.guard_words import Words
 from rushlight.dynamo.sources import parameter_text
 from rushlight.dynamo.stability import is_stable
 from rushlight.nn.modules.module import Module
@@ -35,10 +36,12 @@ class Stated(Protocol):
 
 
 class Assumed:
-    """The assumptions of one capture. `names` are the objects that their expressions mention, or weak references to them."""
+    """The assumptions of one capture. `names` are the objects that their expressions mention, or weak references to them;
+    `free_variables` are the names of the function's cells."""
 
-    def __init__(self, parameters: tuple[str, ...]) -> None:
+    def __init__(self, parameters: tuple[str, ...], free_variables: tuple[str, ...] = ()) -> None:
         self.parameters = parameters
+        self.free_variables = free_variables
         self.names: dict[str, Any] = {}
         self.guards: Sequence[Stated] = []
         self.died: list[Callable[[], None]] = []
@@ -52,8 +55,17 @@ class Assumed:
         self.died.append(function)
 
     def text(self) -> str:
-        """Return the guards as a Python function."""
-        return self.function([guard.expression for guard in self.guards])
+        """Return the guards as a Python function, and what the names in it stand for."""
+        legend = "".join(f"# {line}\n" for line in self._words().legend())
+        return self.function([guard.expression for guard in self.guards]) + (f"\n{legend}" if legend else "")
+
+    def texts(self) -> list[str]:
+        """Return each guard in the program's words."""
+        words = self._words()
+        return [words.text(guard.expression) for guard in self.guards]
+
+    def _words(self) -> Words:
+        return Words([guard.expression for guard in self.guards], self.names, self.free_variables)
 
     def function(self, expressions: list[str]) -> str:
         """Return the text of a Python function that takes the frame's values and tests all expressions."""
@@ -62,7 +74,7 @@ class Assumed:
         return f"def guard({parameters}):\n    return (\n        {tests}\n    )\n"
 
     def explain(self, values: dict[str, Any]) -> str:
-        """Return the first assumption that fails for a frame's values, and the value found."""
+        """Return the first assumption that fails for a frame's values, in the program's words, and the value found."""
         values = {parameter_text(name): value for name, value in values.items()}
         for guard in self.guards:
             try:
@@ -72,7 +84,7 @@ class Assumed:
             except Exception as error:  # an object on the path to the value no longer exists
                 holds, found = False, f", found {type(error).__name__}: {error}"
             if not holds:
-                return f"{guard.expression} ({guard.reason}){found}"
+                return f"{self._words().text(guard.expression)} ({guard.reason}){found}"
         return "all hold"
 
 

@@ -129,7 +129,9 @@ class _Capture:
         self.stop = stop
         self.name = name
         self.code = frame.f_code
-        self.session = Session(parameter_names(self.code), frame.f_globals, sizes, InputNames(frame))
+        self.session = Session(
+            parameter_names(self.code), self.code.co_freevars, frame.f_globals, sizes, InputNames(frame)
+        )
         self.translator = self.session.active = Translator(self.session, self.code, frame.f_globals)
         session, node_of = self.session, self.session.graph.symbols.node_of
         self.writer = ProgramWriter(session.guards, frame.f_globals, session.effects, node_of)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rushlight._C import CacheEntry, cache_entries, remove_entry, reset_code, skip_code
+from rushlight.autograd.profiler import compile_stage
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
@@ -163,6 +164,7 @@ class FrameCallback:
                     remove_entry(code, entry)
         self._counts.clear()
 
+    @compile_stage("dynamo")
     def _new_entry(self, frame: Any, own: list[CacheEntry], values: dict) -> GuardedCode | bool | None:
         """Find a kept capture for a frame, or capture it. Returns what the frame hook runs."""
         code = frame.f_code
@@ -217,6 +219,7 @@ class FrameCallback:
             count = self._counts[id(code), id(subject)] = _Count(weakref.ref(code), weakref.ref(subject))
         return count
 
+    @compile_stage("bytecode_tracing")
     def _capture(self, frame: Any, backend: Backend, log: Log) -> GuardedCode | bool | None:
         def when_fixed(failure: Exception) -> None:
             what = f"{_describe_code(frame.f_code)} is captured with fixed sizes, because with open ones that failed: {failure}"

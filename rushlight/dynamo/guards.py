@@ -79,8 +79,8 @@ class Guard:
 class Guards(Assumed):
     """The guards of one capture while it runs. `tree` holds the arguments of the `GuardTree` once that is built."""
 
-    def __init__(self, parameters: tuple[str, ...]) -> None:
-        super().__init__(parameters)
+    def __init__(self, parameters: tuple[str, ...], free_variables: tuple[str, ...] = ()) -> None:
+        super().__init__(parameters, free_variables)
         self.guards: list[Guard] = []
         self.tree: tuple = ()
         # Guards added so far, to drop duplicates: expressions, or (node, form) of native guards.

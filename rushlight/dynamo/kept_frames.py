@@ -93,8 +93,11 @@ class _Stated(NamedTuple):
 class KeptGuards(Assumed):
     """The guards of a kept capture. Their texts, and objects that only these mention, are loaded on first use."""
 
-    def __init__(self, kept: Kept, names: dict[str, Any], died: list[Callable[[], None]]) -> None:
+    def __init__(
+        self, kept: Kept, free_variables: tuple[str, ...], names: dict[str, Any], died: list[Callable[[], None]]
+    ) -> None:  # fmt: skip
         self.parameters = kept.parameters
+        self.free_variables = free_variables
         self.died = died
         self._stated = kept.stated
         self._known = names
@@ -187,7 +190,8 @@ class _Finder:
         mentioned = {name: self._name(name) for name in _names_in(code) if name in kept.names}
         names = {"__builtins__": self.frame.f_builtins, "__name__": self.frame.f_globals.get("__name__"), **mentioned}
         attributes = {own: self.objects[name] for own, name in kept.attributes.items()}
-        return Found(code, kept.source, names, check, KeptGuards(kept, self.names, self.assumed.died), attributes)
+        guards = KeptGuards(kept, self.frame.f_code.co_freevars, self.names, self.assumed.died)
+        return Found(code, kept.source, names, check, guards, attributes)
 
     def _follow_path(self, begin: int, start: Any, steps: tuple) -> Any:
         """Follow a path from a parameter or a named object to a value."""

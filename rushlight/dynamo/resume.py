@@ -18,9 +18,9 @@ from bytecode.instr import InstrLocation
 
 from rushlight.dynamo.errors import GraphBreak
 from rushlight.dynamo.instructions import PYTHON, decode
+from rushlight.dynamo.sources import STACK_PARAMETER
 
 _PROLOGUE = ("MAKE_CELL", "COPY_FREE_VARS")
-STACK_PARAMETER = "__stack"
 _ON_LOCALS = frozenset(opcode.opname[number] for number in opcode.haslocal)
 _ON_TWO_LOCALS = {
     "LOAD_FAST_LOAD_FAST": ("LOAD_FAST", "LOAD_FAST"), "STORE_FAST_LOAD_FAST": ("STORE_FAST", "LOAD_FAST"),

@@ -5,6 +5,7 @@ In: tracked values and real objects with their sources. Out: tracked values; the
 
 from __future__ import annotations
 
+import linecache
 import types
 from collections.abc import Iterator
 from typing import Any, NoReturn
@@ -20,7 +21,7 @@ from rushlight.dynamo.guards import Guards
 from rushlight.dynamo.instructions import PYTHON
 from rushlight.dynamo.process_facts import note
 from rushlight.dynamo.session import Session, is_hashed_by_identity
-from rushlight.dynamo.sources import Attribute, Content, Held, Item, Source
+from rushlight.dynamo.sources import STACK_PARAMETER, Attribute, Content, Held, Item, Local, Source
 from rushlight.dynamo.stability import is_stable
 from rushlight.dynamo.values import builtin, operators
 from rushlight.dynamo.values.base import Raised, Value
@@ -249,7 +250,14 @@ class Services:
                 if issubclass(error.value.python_type(), StopIteration):
                     return None
                 raise
-        raise GraphBreak(f"next({iterator})")
+        source = getattr(iterator, "source", None)
+        if isinstance(source, Local) and source.key.startswith(STACK_PARAMETER):  # `source` is the iterator on a loop's stack
+            file, line, _ = self.user_places()[-1]
+            raise GraphBreak(
+                f"the loop goes on in Python after the graph break inside it: {linecache.getline(file, line).strip()}",
+                "its body is one graph for each part between breaks; without the break in the body the loop is captured whole",
+            )
+        raise GraphBreak(f"next() of {iterator}")
 
     def next_or_raise(self, iterator: Value) -> Value:
         """Evaluate `next(iterator)`."""

@@ -82,11 +82,14 @@ _GUARDED_BY_PROPERTIES = (TensorValue, SequenceValue, DictValue, SetValue, Objec
 class Session:
     """One capture of one frame."""
 
-    def __init__(self, parameters: tuple[str, ...], module_globals: dict, sizes: OpenSizes, names: InputNames) -> None:
+    def __init__(
+        self, parameters: tuple[str, ...], free_variables: tuple[str, ...], module_globals: dict, sizes: OpenSizes,
+        names: InputNames,
+    ) -> None:  # fmt: skip
         self.names = names
         self.graph = GraphBuilder(names.name, sizes.environment)
         self.sizes = sizes
-        self.guards = Guards(parameters)
+        self.guards = Guards(parameters, free_variables)
         self.effects = SideEffects()
         self.module_globals = module_globals
         self.depth = 0

@@ -14,6 +14,7 @@ from rushlight.core.algebra import Var
 VALUE, HELD, ATTRIBUTE, OWN, ITEM, TYPE, CELL, MEMBER, KEY_AT, CALL = range(10)
 
 GLOBALS, CLOSURE = "__globals", "__closure"
+STACK_PARAMETER = "__stack"  # a resume function takes the values on the stack under this name, with a number
 
 
 class Source:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,45 @@ class Total:
 
     calls: int = 0
     seconds: float = 0.0
+
+
+@dataclass
+class InterpretedTotal:
+    """The runs of a function by an interpreter: their number, their seconds together, and those spent in compiled graphs that
+    they called. `unit` is the function's unit, if it has one."""
+
+    name: str
+    unit: int | None
+    calls: int = 0
+    seconds: float = 0.0
+    native: float = 0.0
+
+
+class InterpretedRuns:
+    """Sums up the runs of functions by an interpreter. A run within another one belongs to that."""
+
+    def __init__(self, clock: GraphClock) -> None:
+        self.totals: dict[tuple[str, int | None], InterpretedTotal] = {}
+        self._clock = clock
+        self._local = threading.local()
+        self._counting = threading.Lock()
+
+    @contextmanager
+    def run(self, name: str, unit: int | None) -> Iterator[None]:
+        """Return a context that is one run of a function."""
+        if getattr(self._local, "is_running", False):
+            yield
+            return
+        self._local.is_running, began, native = True, time.perf_counter(), self._clock.native_seconds()
+        try:
+            yield
+        finally:
+            self._local.is_running = False
+            with self._counting:
+                total = self.totals.setdefault((name, unit), InterpretedTotal(name, unit))
+                total.calls += 1
+                total.seconds += time.perf_counter() - began
+                total.native += self._clock.native_seconds() - native
 
 
 @dataclass(frozen=True)
@@ -54,6 +94,10 @@ class GraphClock(Recorder):
         self._local = threading.local()
         self._counting = threading.Lock()
 
+    def native_seconds(self) -> float:
+        """Return the time that this thread has spent in compiled graphs."""
+        return getattr(self._local, "native", 0.0)
+
     def entry_for(self, graph: Observed) -> int:
         """The address to call for one run of a graph, which begins now."""
         address = super().entry_for(graph)
@@ -63,6 +107,7 @@ class GraphClock(Recorder):
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Note a run, which ends now."""
         ended = time.perf_counter()
+        self._local.native = self.native_seconds() + ended - self._local.began
         with self._counting:
             if graph.number not in self.parts:
                 self.parts[graph.number] = graph.parts()

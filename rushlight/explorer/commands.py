@@ -21,6 +21,7 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.explorer.page import check_built, comparable_recording, write_page
 from rushlight.explorer.recorder import MAX_OUTPUT, Recorder
 from rushlight.explorer.serving import serve
+from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.jit.commands import arguments_of
 from rushlight.jit.measuring import method_of
 from rushlight.jit.script_function import bind_arguments
@@ -70,6 +71,8 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
         status, output, error = _run_program(recorder, load_program_runner(), options.program)
     if os.getpid() != process:  # a child that the program forked; its parent writes the page
         return status
+    if not is_archive and target != "-m" and not recorder.files.has_any():
+        recorder.files.index(target)  # of a program that compiles nothing the page shows the source
     title = options.title or Path(options.program[1] if target == "-m" else target).name
     recording = recorder.as_dict(title, " ".join(["rushlight", "explore", *options.program]), output, error)
     try:
@@ -165,10 +168,22 @@ def _run_program(recorder: Recorder, run: RunProgram, words: Sequence[str]) -> t
             if not isinstance(end.code, int | None):
                 _print_error(f"{end.code}\n")
         except BaseException as raised:  # also when the user stops it: the page shows what was recorded up to then
-            status, error = 130 if isinstance(raised, KeyboardInterrupt) else 1, "".join(traceback.format_exception(raised))
+            status, error = 130 if isinstance(raised, KeyboardInterrupt) else 1, _traceback_of(raised)
             _print_error(error)
         _wait_for_threads()
     return status, "".join(printed), error
+
+
+def _traceback_of(raised: BaseException) -> str:
+    """Return the traceback as Python prints it for a script: without the frames that run the program."""
+    frames = raised.__traceback__
+    while frames is not None and _runs_programs(frames.tb_frame.f_code.co_filename):
+        frames = frames.tb_next
+    return "".join(traceback.format_exception(type(raised), raised, frames or raised.__traceback__))
+
+
+def _runs_programs(path: str) -> bool:
+    return path.startswith((PACKAGE_FOLDER, "<frozen runpy>"))
 
 
 def _print_error(text: str) -> None:

@@ -63,9 +63,9 @@ class EagerRecording(Recording):
     def finish(self, span: Span) -> None:
         """End a span."""
 
-    def apply(self, node: Any, grads: tuple) -> Any:
+    def apply(self, node: Any, run: Callable[[], Any]) -> Any:
         """Run a node of the backward pass."""
-        return node.apply(grads)
+        return run()
 
     def call(self, op: OpOverload, below: int, function: Callable, args: tuple, kwargs: dict) -> Any:
         """Call an operator. Calls while something is captured are not the program's; describing values would be traced."""

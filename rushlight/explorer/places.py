@@ -48,6 +48,10 @@ class Files:
                 found = self._indices.setdefault(path, len(self._indices))
         return found
 
+    def has_any(self) -> bool:
+        """Whether a file was met."""
+        return bool(self._indices)
+
     def add_fragment(self, path: str, first: int, text: str) -> None:
         """Note lines of a file that need not be here, as archives hold them: `text` begins at the line `first`."""
         lines = self._fragments.setdefault(path, {})

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -23,7 +24,7 @@ from rushlight.compiler.kernel_profile import Peaks, measured_peaks
 from rushlight.compiler.logs import StageLog, StageRecord
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.thread_state import state
-from rushlight.explorer.clock import GraphClock
+from rushlight.explorer.clock import GraphClock, InterpretedRuns
 from rushlight.explorer.eager import MAX_CALLS, EagerRecording
 from rushlight.explorer.kernels import kernels_of, kernels_of_nodes, memory_of, note_code
 from rushlight.explorer.page import VERSION
@@ -34,7 +35,7 @@ from rushlight.explorer.units import Unit
 from rushlight.inductor.pieces import text_of
 from rushlight.jit.function import Function
 from rushlight.jit.ir.graph import Graph
-from rushlight.jit.runtime.executor import ExecutionPlan, executor_of, leave_plans, watch_plans
+from rushlight.jit.runtime.executor import ExecutionPlan, executor_of, unwatch, watch
 from rushlight.version import __version__
 
 MAX_TEXT = 48_000_000  # characters of all stages together; later ones are named, but not shown
@@ -48,6 +49,7 @@ class Recorder:
     def __init__(self, with_eager: bool = True) -> None:
         self.files = Files()
         self.clock = GraphClock()
+        self.interpreted = InterpretedRuns(self.clock)
         self.units: list[Unit] = []
         self._by_log: dict[int, Unit] = {}
         self._logs: list[StageLog] = []  # alive, so that no other log gets the identity of one
@@ -66,7 +68,7 @@ class Recorder:
         """Begin. Kernels are not timed while somebody else measures them."""
         self.origin = time.perf_counter()
         logs.listen(self)
-        watch_plans(self.planned)
+        watch(self)
         try:
             self.clock.start()
             self._is_timed = True
@@ -78,7 +80,7 @@ class Recorder:
     def stop(self) -> None:
         """End."""
         logs.leave(self)
-        leave_plans(self.planned)
+        unwatch(self)
         if self._is_timed:
             self.clock.stop()
         self.eager.end()
@@ -100,12 +102,22 @@ class Recorder:
             except Exception as error:  # the program goes on, whatever is wrong with the recording
                 self._problems.append(f"Stages of {function.name} are missing: {type(error).__name__}: {error}")
 
+    def interpreting(self, source: StageLog | Function) -> AbstractContextManager:
+        """Return a context in which a captured graph or a TorchScript function runs without native code."""
+        if isinstance(source, Function):
+            unit, name = self._unit_of_script(source), source.short_name
+        else:
+            unit, name = self._by_log.get(id(source)), source.name
+        return self.interpreted.run(name, unit and unit.number)
+
+    def _unit_of_script(self, function: Function) -> Unit | None:
+        return self._scripts.get(id(executor_of(function).plan().graph))
+
     def show_steps(self, function: Function, arguments: Sequence[object]) -> None:
         """Have the unit of a function show a run of it for arguments."""
-        plan = executor_of(function).plan()
-        unit = self._scripts.get(id(plan.graph))
+        unit = self._unit_of_script(function)
         if unit is not None:
-            unit.steps = steps_of(plan.code, arguments, self.files)
+            unit.steps = steps_of(executor_of(function).plan().code, arguments, self.files)
 
     def _unit_of(self, log: StageLog) -> Unit:
         """The unit of a log; logs of one TorchScript function share theirs."""
@@ -152,6 +164,7 @@ class Recorder:
             "made": datetime.datetime.now().isoformat(timespec="seconds"),
             "machine": self._machine(peaks), "notes": self._notes(), "output": output[-MAX_OUTPUT:], "error": error,
             "units": described, "calls": self._calls(described, owners), "runs": list(self._runs(owners)),
+            "interpreted": [vars(total) for total in self.interpreted.totals.values()],
             "eager": list(self.eager.calls.values()), "tapes": self.eager.tapes,
             "files": self.files.described(),
         }  # fmt: skip

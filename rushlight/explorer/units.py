@@ -203,7 +203,7 @@ class Unit:
 
     def _note_capture(self, found: GuardedCode) -> None:
         if not self.guards:
-            self.guards = [guard.expression for guard in found.guards.guards]
+            self.guards = found.guards.texts()
         for path, lines in found.lines.items():
             if not path.startswith(PACKAGE_FOLDER):
                 self.followed.update(self.files.place(path, line) for line in lines if line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,6 +97,10 @@ class CompiledGraph:
         """The lowered graph and its program."""
         return [self.details()]
 
+    def allocated_by(self, sizes: Mapping[Var, int]) -> int:
+        """Return the bytes that one call allocates: results, and the arena."""
+        return sum(self.plan.outputs.values()) + self.library.arena_bytes
+
     def timed_source(self) -> str:
         """The text of a variant of the program that measures its kernels."""
         return self.details()[1].timed_source()
@@ -135,7 +139,7 @@ class CompiledGraph:
             return self.reference(*tensors)
         return tuple(self._make_output(view, made, tensors) for view in self.plan.views)
 
-    def _run(self, pointers: list[int], sizes: dict[Var, int]) -> int:
+    def _run(self, pointers: list[int], sizes: Mapping[Var, int]) -> int:
         """Run the program; a nonzero result means failure."""
         recorder = self._recorder
         if recorder is None:

@@ -31,6 +31,9 @@ class Observed(Protocol):
     def parts(self) -> list[tuple[LoweredGraph, Program]]:
         """The lowered graphs in the library, each with its program: one, or the regions of a structured program."""
 
+    def allocated_by(self, sizes: Mapping[Var, int]) -> int:
+        """The bytes that one call allocates, for these values of the size symbols: results, and the arena."""
+
     def timed_source(self) -> str:
         """The text of a variant that measures the kernels of all parts, in their order."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rushlight.autograd.profiler import compile_stage
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -82,9 +83,16 @@ def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: s
 def lower(module: GraphModule, options: Options, observe: Observer) -> tuple[LoweredGraph, Program]:
     """Lower a graph and write its program."""
     lowered = lower_graph(module, options, observe)
-    return lowered, ProgramWriter(lowered, options.threads).write()
+    return lowered, write_program(lowered, options)
 
 
+@compile_stage("GraphLowering.codegen")
+def write_program(lowered: LoweredGraph, options: Options) -> Program:
+    """Fuse a lowered graph's loops into groups, plan its memory and write its C++."""
+    return ProgramWriter(lowered, options.threads).write()
+
+
+@compile_stage("GraphLowering.run")
 def lower_graph(module: GraphModule, options: Options, observe: Observer) -> LoweredGraph:
     """Lower a graph to the loops IR, fuse attention, and autotune if asked to."""
     lowered = fuse_attention(GraphLowering(module).run())
@@ -104,10 +112,11 @@ def text_of(stage: str, lowered: LoweredGraph, program: Program | None) -> str:
     return program.source if stage == "code" else module_text(lowered, program)
 
 
+@compile_stage("compile_fx_inner")
 def _compile_piece(module: GraphModule, options: Options, observe: Observer, key: str | None) -> Callable[..., tuple]:
     part, lowered = part_of(module), lower_graph(module, options, observe)
     observe("loops", lambda: text_of("loops", lowered, None), lambda: lowered, part)
-    program = ProgramWriter(lowered, options.threads).write()
+    program = write_program(lowered, options)
 
     def details() -> tuple[LoweredGraph, Program]:
         return lowered, program
@@ -116,7 +125,7 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
         show(observe, details, part, stages=("fusion", "memory"))
         return _run_views_only(module, lowered, program)
     show(observe, details, part, stages=("fusion", "memory", "code"))
-    library = build(program.timed_source() if options.timed else program.source, options.debug)
+    library = _build(program.timed_source() if options.timed else program.source, options.debug)
     show_library(observe, library, part)
     show(observe, details, part, stages=("module",))
     plan = plan_of(lowered, program)
@@ -124,6 +133,9 @@ def _compile_piece(module: GraphModule, options: Options, observe: Observer, key
         module.meta["plan_key"] = key
         plan_cache.keep(key, plan, portable_key(program.source, flags_for()))
     return runner(SymbolicGraph if lowered.symbols else CompiledGraph, module, plan, library, details)
+
+
+_build = compile_stage("compile_file")(build)
 
 
 def _run_views_only(module: GraphModule, lowered: LoweredGraph, program: Program) -> Callable[..., tuple]:

@@ -45,7 +45,7 @@ class KernelTimes:
         return KernelTimes(self.name, self.operators, self.lines, *sums)
 
 
-class _Timed:
+class Timed:
     """A library that measures itself. `lengths` are the numbers of counters of its parts."""
 
     def __init__(self, library: Library, lengths: Sequence[int]):
@@ -72,7 +72,7 @@ class Recorder:
     gives_way = False
 
     def __init__(self):
-        self._timed: dict[str, _Timed | None] = {}  # by source: graphs with equal sources share a library
+        self._timed: dict[str, Timed | None] = {}  # by source: graphs with equal sources share a library
         self._work: dict[tuple[int, tuple[tuple[Var, int], ...]], list[list[tuple[int, int]]]] = {}  # see `_work_of`
         self._of_graphs: dict[int, tuple[str, list[list[KernelTimes]]]] = {}  # graph number -> (source, kernels of each part)
 
@@ -145,25 +145,24 @@ class Recorder:
     def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
         """Called after each run with the kernels' times."""
 
-    def _timed_of(self, graph: Observed) -> _Timed | None:
+    def _timed_of(self, graph: Observed) -> Timed | None:
         source = graph.source
         if source not in self._timed:
-            self._timed[source] = _build(graph)
+            self._timed[source] = self.build(graph)
         return self._timed[source]
+
+    def build(self, graph: Observed) -> Timed | None:
+        """Return the self-measuring library of a graph: its own if that measures, else a new one; None if none can be built."""
+        lengths = [program.times for _, program in graph.parts()]
+        if graph.library.times is not None or not lengths:
+            return Timed(graph.library, lengths)
+        try:
+            return Timed(build(graph.timed_source()), lengths)
+        except (BuildError, CompilerMissing) as error:
+            warnings.warn(f"profile: a graph is not measured, because {error}", stacklevel=2)
+            return None
 
 
 def _work_of_part(lowered: LoweredGraph, program: Program, sizes: Mapping[Var, int]) -> list[tuple[int, int]]:
     buffers = {buffer.name: buffer for buffer in lowered.buffers}
     return [(work.bytes_of(group, buffers, sizes), work.flops_of(group, kernel, sizes)) for group, _, kernel in program.calls]
-
-
-def _build(graph: Observed) -> _Timed | None:
-    """Return the self-measuring library of a graph: its own if that measures, else a new one; None if none can be built."""
-    lengths = [program.times for _, program in graph.parts()]
-    if graph.library.times is not None or not lengths:
-        return _Timed(graph.library, lengths)
-    try:
-        return _Timed(build(graph.timed_source()), lengths)
-    except (BuildError, CompilerMissing) as error:
-        warnings.warn(f"profile: a graph is not measured, because {error}", stacklevel=2)
-        return None

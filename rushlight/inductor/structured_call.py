@@ -6,7 +6,7 @@ import array
 import ctypes
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import rushlight._C as _C
@@ -28,6 +28,7 @@ from rushlight.inductor.structured import (
 )
 
 if TYPE_CHECKING:
+    from rushlight.core.algebra import Var
     from rushlight.inductor.codegen.program import Program
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.observed import Observer
@@ -82,6 +83,11 @@ class StructuredCall:
     def parts(self) -> list[tuple[LoweredGraph, Program]]:
         """The regions, each as a lowered graph and its program."""
         return [(region.lowered, region.program) for region in self.program.regions]
+
+    def allocated_by(self, sizes: Mapping[Var, int]) -> int:
+        """Return the bytes that one call allocates: results, and an arena that is too large to be kept between calls."""
+        results = sum(kind.numel * kind.dtype.itemsize for _, kind in self._rooms)
+        return results + (self.library.arena_bytes if self.library.arena_bytes > _MAX_KEPT_ARENA else 0)
 
     def timed_source(self) -> str:
         """The text of a variant that measures its kernels."""

@@ -6,8 +6,9 @@ In: a lowered graph, its program and library. Out: a callable over tensors and i
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import rushlight._C as _C
 from rushlight.core.storage import allocate
@@ -22,6 +23,9 @@ from rushlight.inductor.plan import OutputView, Plan
 from rushlight.inductor.size_checks import make_binder, make_function
 from rushlight.inductor.size_symbols import SizeSymbols, TensorInput
 from rushlight.inductor.sizes import Size
+
+if TYPE_CHECKING:
+    from rushlight.core.algebra import Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,11 @@ class SymbolicGraph(CompiledGraph):
         if self._run(pointers, dict(zip(self._symbols, sizes, strict=True))):
             return self.reference(*inputs)
         return tuple(self._make_output(view, made, tensors) for view in sized.outputs)
+
+    def allocated_by(self, sizes: Mapping[Var, int]) -> int:
+        """Return the bytes that one call allocates for these sizes: results, and the arena."""
+        sized = self._compute_sizes(tuple(sizes[symbol] for symbol in self._symbols))
+        return sum(sized.output_bytes.values()) + sized.arena_bytes
 
     def _compute_sizes(self, sizes: tuple[int, ...]) -> _Sized:
         output_bytes, views, counts = self._work_out(*sizes)

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rushlight.autograd.profiler import compile_stage
 from rushlight.autograd.profiler_recording import Recording, Span
 from rushlight.core.thread_state import state
 from rushlight.inductor import observed
-from rushlight.inductor.profiling import KernelTimes, Recorder
+from rushlight.inductor.profiling import KernelTimes, Recorder, Timed
 
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
@@ -48,9 +49,17 @@ class GraphCalls(Recorder):
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """A graph has run."""
         if state.recording in self._running:
-            state.recording.finish(self._running[state.recording])
+            span = self._running[state.recording]
+            state.recording.finish(span)
+            if state.recording.wish.memory:
+                span.memory = graph.allocated_by(sizes)
             super().ran(graph, sizes)
             del self._running[state.recording]
+
+    @compile_stage("profiler: build a program with clocks")
+    def build(self, graph: Observed) -> Timed | None:
+        """Build the program of a graph that looks at the clock, as a row of its own."""
+        return super().build(graph)
 
     def took(self, kernels: Sequence[KernelTimes], nanoseconds: Sequence[int]) -> None:
         """Add a span for each kernel. The last one ends with the graph's run; before the first, memory is allocated."""

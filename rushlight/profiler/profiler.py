@@ -238,8 +238,14 @@ class profile:  # noqa: N801  (torch's name)
 
     def export_chrome_trace(self, path: str | os.PathLike) -> None:
         """Write the events as JSON, compressed where the name ends in .gz, that chrome://tracing and Perfetto show."""
-        content = {"schemaVersion": 1, "traceEvents": _util.trace_events(self.events()), **self._metadata}
         name = os.fspath(path)
+        wishes = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory, "with_stack": self.with_stack,
+                  "with_flops": self.with_flops}  # fmt: skip
+        content = {
+            "schemaVersion": 1, "deviceProperties": [], "displayTimeUnit": "ms", "traceName": name,
+            **{name: 1 for name, wished in wishes.items() if wished}, "traceEvents": _util.trace_events(self.events()),
+            **self._metadata,
+        }  # fmt: skip
         plain = name.removesuffix(".gz")
         with open(plain, "w") as file:
             json.dump(content, file)

@@ -187,3 +187,41 @@ def test_threads_train_models_of_their_own():
     for seed in range(6):
         train(seed)
     assert parallel == results
+
+
+class Give(Function):
+    """Its gradient is what `make` returns."""
+
+    @staticmethod
+    def forward(ctx, x, make):
+        ctx.make = make
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.make(), None
+
+
+def test_leaves_take_over_views_whose_base_nobody_holds():
+    leaf = rl.ones(2, 3, requires_grad=True)
+    Give.apply(leaf, lambda: rl.arange(6.0).view(2, 3)).sum().backward()
+    assert leaf.grad._base is None and leaf.grad.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+@pytest.mark.parametrize(
+    "view", [lambda base: base.view(2, 3), lambda base: base.view(1, 2, 3)[0], lambda base: base.view(3, 2).view(2, 3)]
+)
+def test_leaves_copy_views_of_kept_bases(view):
+    base = rl.arange(6.0)
+    leaf = rl.ones(2, 3, requires_grad=True)
+    Give.apply(leaf, lambda: view(base)).sum().backward()
+    expected = view(base).tolist()
+    base.fill_(9.0)
+    assert leaf.grad.tolist() == expected
+
+
+def test_leaves_copy_parts_of_larger_storages():
+    leaf = rl.ones(2, 3, requires_grad=True)
+    Give.apply(leaf, lambda: rl.arange(600.0).view(200, 3)[:2]).sum().backward()
+    assert leaf.grad.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert leaf.grad.untyped_storage().nbytes() == 24

@@ -162,6 +162,48 @@ def test_traces(tmp_path):
         profiled.export_stacks(tmp_path / "stacks", "speed")
 
 
+def trace_of(profiled, path):
+    profiled.export_chrome_trace(path)
+    return json.loads(path.read_text())
+
+
+def test_traces_name_processes_and_threads(tmp_path):
+    with profile(record_shapes=True, with_stack=True) as profiled:
+        torch.full((2, 3), 1.0).pow(2)
+    content = trace_of(profiled, tmp_path / "trace.json")
+    facts = {event["name"]: event["args"] for event in content["traceEvents"] if event["ph"] == "M"}
+    assert set(facts) == {"process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"}
+    assert facts["thread_name"]["name"] == f"thread {threading.get_native_id()} ({threading.current_thread().name})"
+    power = next(event["args"] for event in content["traceEvents"] if event["name"] == "aten::pow")
+    assert power["Input Dims"] == [[2, 3], []] and power["Concrete Inputs"] == ["", 2] and power["Overload"] == "Tensor_Scalar"
+    assert "test_profiler.py" in power["Call stack"].split(";\n")[0]
+    assert content["record_shapes"] == content["with_stack"] == 1 and "profile_memory" not in content
+
+
+def test_traces_point_from_forward_to_backward(tmp_path):
+    x = torch.ones(3, requires_grad=True)
+    with profile() as profiled:
+        (x.sin() * 2).sum().backward()
+    events = trace_of(profiled, tmp_path / "trace.json")["traceEvents"]
+    slices = {(event["tid"], event["ts"]): event["name"] for event in reversed(events) if event["ph"] == "X"}
+    starts = {event["id"]: slices[event["tid"], event["ts"]] for event in events if event["ph"] == "s"}
+    ends = {event["id"]: slices[event["tid"], event["ts"]] for event in events if event["ph"] == "f"}
+    assert {starts[key]: ends[key] for key in ends} == {
+        "aten::sin": "SinBackward0", "aten::mul": "MulBackward0", "aten::sum": "SumBackward0",
+    }  # fmt: skip
+
+
+def test_traces_count_memory(tmp_path):
+    with profile(profile_memory=True) as profiled:
+        kept = [torch.ones(100_000) for _ in range(3)]
+        assert len(kept) == 3
+        del kept
+        torch.ones(1)
+    content = trace_of(profiled, tmp_path / "trace.json")
+    counted = [event["args"]["bytes"] for event in content["traceEvents"] if event["ph"] == "C"]
+    assert counted[2] - counted[0] >= 800_000 and counted[-1] < counted[0] and content["profile_memory"] == 1
+
+
 def test_compiled_graphs_are_events():
     model = torch.compile(nn.Linear(4, 4))
     x = torch.ones(2, 4)
@@ -173,6 +215,55 @@ def test_compiled_graphs_are_events():
     graph, kernel = [event for event in profiled.events() if event.name.startswith(("CompiledGraph ", "kernel_"))]
     assert graph.name.startswith("CompiledGraph ") and kernel.name == "kernel_0: addmm" and kernel.cpu_parent is graph
     assert graph.time_range.start <= kernel.time_range.start <= kernel.time_range.end <= graph.time_range.end
+
+
+def test_compiled_graphs_count_results_and_arena():
+    @torch.compile(dynamic=False)
+    def function(x):
+        return (x @ x).softmax(-1) @ x
+
+    x = torch.ones(64, 64)
+    function(x)
+    with profile(profile_memory=True) as profiled:
+        function(x)
+    (graph,) = [event for event in profiled.events() if event.name.startswith("CompiledGraph ")]
+    assert graph.cpu_memory_usage == graph.self_cpu_memory_usage >= 2 * 64 * 64 * 4  # the result, and the first product
+    assert graph.cpu_memory_usage % 64 == 0 and graph.cpu_memory_usage <= 4 * 64 * 64 * 4
+
+
+def test_compiled_graphs_of_open_sizes_count_results():
+    @torch.compile(dynamic=True)
+    def function(x):
+        return x.sin() + 1
+
+    function(torch.ones(8))
+    with profile(profile_memory=True) as profiled:
+        function(torch.ones(32))
+    (graph,) = [event for event in profiled.events() if event.name.startswith("CompiledGraph ")]
+    assert graph.cpu_memory_usage == 32 * 4
+
+
+def test_stages_of_a_compilation_are_events():
+    @torch.compile
+    def function(x):
+        return (x * 1.375).sin().sum()
+
+    x = torch.ones(4, requires_grad=True)
+    with profile(profile_memory=True) as profiled:
+        function(x).backward()
+    events = {event.name: event for event in profiled.events()}
+    parents = {
+        "bytecode_tracing": "dynamo", "backend_compile": "bytecode_tracing", "create_aot_dispatcher_function": "backend_compile",
+        "_recursive_joint_graph_passes": "backend_compile", "min_cut_rematerialization_partition": "backend_compile",
+        "compile_fx_inner": "backend_compile", "GraphLowering.run": "compile_fx_inner",
+        "GraphLowering.codegen": "compile_fx_inner", "compile_file": "compile_fx_inner",
+    }  # fmt: skip
+    assert {name: events[name].cpu_parent.name for name in parents} == parents
+    assert events["dynamo"].cpu_memory_usage == 0  # fake tensors have no memory
+    with profile() as again:
+        function(x).backward()
+    assert not {"dynamo", "backend_compile", "compile_file"} & set(names(again))
+    assert torch.equal(x.grad, 2 * 1.375 * (x.detach() * 1.375).cos())
 
 
 def test_programs_of_scripted_functions_are_events(monkeypatch):
@@ -277,3 +368,70 @@ def test_sections_of_compiled_functions_are_left_out_of_graphs():
     with torch._dynamo.config.patch(error_on_recompile=True), profile() as found:
         assert torch.equal(function(torch.ones(3)), torch.full((3,), 4.0))
     assert "a section" not in {event.key for event in found.key_averages()}
+
+
+@pytest.mark.parametrize("observe", [profile, torch.autograd.detect_anomaly])
+def test_leaves_take_over_gradients_while_observed(observe):
+    """Observing a backward pass adds no copies."""
+    weight = torch.ones(3, 2, requires_grad=True)
+    leaf = torch.ones(2, 3, requires_grad=True)
+    addresses = []
+
+    class Record(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            made = torch.full((2, 3), 5.0)
+            addresses.append(made.data_ptr())
+            return made
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with observe():
+            (Record.apply(leaf) @ weight).sum().backward()
+    assert leaf.grad.data_ptr() == addresses[0] and leaf.grad.tolist() == [[5.0] * 3] * 2
+    assert weight.grad.tolist() == [[2.0, 2.0]] * 3
+
+
+def test_profiled_leaves_copy_only_shared_gradients():
+    one, two = (torch.ones(3, requires_grad=True) for _ in range(2))
+    with profile() as profiled:
+        (one + two).backward(torch.ones(3))
+    assert one.grad.data_ptr() != two.grad.data_ptr()
+    with profile() as alone:
+        (torch.ones(3, requires_grad=True) * 2).backward(torch.ones(3))
+    assert "aten::clone" in names(profiled) and "aten::clone" not in names(alone)
+
+
+def test_leaves_are_reached_in_the_same_order_while_profiled():
+    def order():
+        leaves = [torch.ones(2, requires_grad=True) for _ in range(12)]
+        reached = []
+        for number, leaf in enumerate(leaves):
+            leaf.register_post_accumulate_grad_hook(lambda _, number=number: reached.append(number))
+        torch.cat(leaves).sum().backward()
+        return reached
+
+    expected = order()
+    with profile():
+        assert order() == expected
+
+
+def test_leaves_with_hooks_take_over_gradients():
+    leaf = torch.ones(3, requires_grad=True)
+    seen = []
+    leaf.register_hook(lambda grad: seen.append(grad.data_ptr()))
+    (leaf * 2).backward(torch.ones(3))
+    assert leaf.grad.data_ptr() == seen[0] and leaf.grad.tolist() == [2.0] * 3
+
+
+def test_training_a_linear_layer_copies_no_gradients():
+    model = nn.Linear(3, 2)
+    with profile() as profiled:
+        model(torch.ones(4, 3)).sum().backward()
+    assert "aten::clone" not in names(profiled)
+    assert model.weight.grad.tolist() == [[4.0] * 3] * 2 and model.bias.grad.tolist() == [4.0, 4.0]
+    assert model.weight.grad._base is None and model.weight.grad.is_contiguous()

@@ -143,8 +143,8 @@ def test_modules_that_are_changed_after_capture(change):
     (lambda holder: setattr(holder, "scale", 3), "== 2", "found 3"),
     (lambda holder: holder.sizes.append(1), "len(", "found [1, 1]"),
     (lambda holder: holder.table.update(b=1), "['a']", "found {'a': 1, 'b': 1}"),
-    (lambda holder: setattr(holder, "weight", torch.ones(3)), "(2,)", "a tensor of shape [3]"),
-    (lambda holder: torch.set_grad_enabled(False), "ambient", ""),
+    (lambda holder: setattr(holder, "weight", torch.ones(3)), "size=[2]", "a tensor of shape [3]"),
+    (lambda holder: torch.set_grad_enabled(False), "the thread's modes are grad=True", ""),
 ], ids=["value", "length", "keys", "tensor", "mode"])  # fmt: skip
 def test_the_log_names_the_guard_and_both_values(change, text, found, capsys):
     holder = types.SimpleNamespace(scale=2, sizes=[1], table={"a": 1}, weight=torch.ones(2))

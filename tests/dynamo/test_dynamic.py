@@ -714,7 +714,7 @@ def test_the_recompile_log_names_the_size_that_changed(capfd):
     for (x,) in sizes((8,), (6,), (3,)):
         compiled(x)
     text = "".join(capfd.readouterr())
-    assert re.search(r"\(8,\).*found a tensor of shape \[6\]", text)
+    assert re.search(r"size=\[8\].*found a tensor of shape \[6\]", text)
     assert re.search(r"x\.size\(0\) >= 5 \(size, for .*test_dynamic\.py:\d+ in <lambda>.*\), found 3", text)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 
 import pytest
 
 import rushlight as torch
+from rushlight import nn
 
 logger = logging.getLogger(__name__)
 
@@ -105,3 +107,81 @@ def test_modules_nested_too_deeply_run_in_eager_and_say_so():
     with pytest.warns(UserWarning, match=r"(?s)more deeply than Python's recursion limit.*sys\.setrecursionlimit|nested more than"):
         result = torch.compile(module)(torch.ones(2))
     assert result.tolist() == [1, 1]
+
+
+def loops(x, layers):
+    for layer in layers:
+        x = layer(x)
+        torch._dynamo.graph_break()
+    return x
+
+
+@pytest.mark.parametrize("make", [nn.ModuleList, list, tuple, lambda layers: dict(enumerate(layers)).values()])
+def test_a_loop_with_a_break_is_named_as_it_is_written(make):
+    layers = make([nn.Linear(2, 2) for _ in range(3)])
+    reasons = [reason.reason for reason in torch._dynamo.explain(loops)(torch.ones(2, 2), layers).break_reasons]
+    assert "the loop goes on in Python after the graph break inside it: for layer in layers:" in reasons
+    assert not any("iterator" in reason for reason in reasons)
+
+
+def test_loops_over_modules_are_captured_whole():
+    def run(x, modules, named):
+        for position, layer in enumerate(modules):
+            x = layer(x) + position
+        for layer in reversed(modules[:2]):
+            x = layer(x)
+        for _, layer in named.items():
+            x = layer(x)
+        return x
+
+    layers = [nn.Linear(2, 2) for _ in range(3)]
+    modules, named = nn.ModuleList(layers), nn.ModuleDict({"one": layers[0], "two": nn.ReLU()})
+    x = torch.ones(2, 2)
+    assert torch.equal(torch.compile(run, fullgraph=True, backend="eager")(x, modules, named), run(x, modules, named))
+
+
+scale = 2.0
+
+
+class Scaled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(2, 2)])
+        self.power = 3
+
+    def forward(self, x, options):
+        for layer in self.layers:
+            x = layer(x)
+        return x * options["by"] ** self.power * scale
+
+
+def guards_of(function, *args):
+    return torch._dynamo.explain(function)(*args).guards
+
+
+def test_guards_speak_of_the_programs_variables():
+    factor = torch.ones(2)
+
+    def program(x, model, input):
+        return model(x, {"by": 2}) * factor + input
+
+    found = guards_of(program, torch.ones(2, 2), Scaled(), 3)
+    for guard in (
+        "check_tensor(x, torch.float32, device=cpu, requires_grad=False, size=[2, 2], stride=[2, 1])",
+        "check_tensor(factor, torch.float32, device=cpu, requires_grad=False, size=[2], stride=[1])",
+        "type(x) is Tensor", "type(model) is Scaled", "model.layers[0].weight is the same Parameter", "model.power == 3",
+        "check_tensor(model.layers[0].bias, torch.float32, device=cpu, requires_grad=True, size=[2], stride=[1])",
+        "repr(scale) == '2.0'",
+        "input == 3", "Scaled.forward is the same function", "model.layers[0] has no hooks",
+    ):  # fmt: skip
+        assert guard in found
+    assert not [guard for guard in found if re.search(r"__\\w+_\\d|__closure|__globals|__of_", guard)]
+
+
+def test_a_failed_guard_names_the_programs_variable():
+    model = Scaled()
+    compiled = torch.compile(lambda x, options: model(x, options), backend="eager")
+    compiled(torch.ones(2, 2), {"by": 2})
+    model.power = 4
+    with torch._dynamo.config.patch(error_on_recompile=True), pytest.raises(RuntimeError, match="model.power == 3 .value., found 4"):
+        compiled(torch.ones(2, 2), {"by": 2})

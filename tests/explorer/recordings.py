@@ -43,7 +43,7 @@ def recording(title: str, **fields: Any) -> Data:
     machine = {
         "processor": "a processor", "threads": 2, "python": "3.12.4", "rushlight": "0.1.0", "bandwidth": 2e10, "flops": 1e11,
     }  # fmt: skip
-    empty: Data = {"notes": [], "output": "", "error": None, "files": [], "units": [], "calls": [], "eager": [], "tapes": []}
+    empty: Data = {"notes": [], "output": "", "error": None, "files": [], "units": [], "calls": [], "interpreted": [], "eager": [], "tapes": []}
     about = {"version": 1, "title": title, "command": f"python {title}.py", "made": "2026-01-02T03:04:05", "machine": machine}
     return about | empty | fields
 

@@ -73,6 +73,13 @@ def test_programs_that_end_early_have_a_page(explore, ending, status, error):
     assert recording["error"] is None if error is None else error in recording["error"] and "program.py" in recording["error"]
 
 
+def test_a_traceback_begins_in_the_program(explore):
+    done, (recording,) = explore("def fails():\n    import torch\n    torch.ones(2).reshape(3)\nfails()")
+    lines = recording["error"].splitlines()
+    assert lines[0].startswith("Traceback") and lines[1].endswith("program.py\", line 4, in <module>") and lines[1] in done.stderr
+    assert "explorer/commands.py" not in recording["error"] and "runpy" not in recording["error"]
+
+
 def test_an_exit_with_a_message_prints_it(explore):
     done, _ = explore("import sys\nsys.exit('why')")
     assert done.returncode == 1 and done.stderr.startswith("why\n")
@@ -147,6 +154,7 @@ print(torch.jit.trace(shifted, torch.ones(3)).graph)
 def test_a_program_that_never_compiles(explore):
     _, (recording,) = explore("print('x' * 1_000_000)\nprint('end')")
     assert recording["units"] == [] and recording["output"].endswith("x\nend\n") and len(recording["output"]) == 20_000
+    assert [(file["name"], file["text"].splitlines()[1]) for file in recording["files"]] == [("program.py", "print('end')")]
 
 
 def test_against_an_earlier_page(explore, tmp_path):

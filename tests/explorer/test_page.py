@@ -351,3 +351,35 @@ def test_a_second_page_is_opened(show, tmp_path):
     browser.wait_for("#view", "1 only before")
     browser.choose_file("input[type=file]", tmp_path / "third.html")
     browser.wait_for(".trouble", "third.html .* holds no recordings")
+
+
+@built
+@browsed
+@pytest.mark.parametrize("timed", [True, False])
+def test_runs_by_the_interpreter_are_in_the_time_view(show, timed):
+    runs = [{"unit": 2, "name": "Gate.forward", "calls": 7, "seconds": 0.25, "native": 0.125}]
+    recording = small() | {"interpreted": runs}
+    if not timed:
+        for unit in recording["units"]:
+            unit["kernels"] = []
+    text = show(recording, at="/Time").wait_for("#view", "in the interpreter")
+    assert re.search(r"Gate.forward\s+7 runs in the interpreter, 250 ms, of which 125 ms in compiled graphs", text)
+    assert ("No kernel was timed" in text) is not timed
+
+
+@built
+@browsed
+@pytest.mark.parametrize("view", ["Time", "Inductor?unit=0&stage=kernels"])
+def test_names_of_kernels_are_whole(show, view):
+    recording = small()
+    for number, kernel in enumerate(recording["units"][0]["kernels"]):
+        kernel["name"], kernel["graph"] = f"backward graph {number} kernel_10{number}", "backward"
+    browser = show(recording, at=f"/{view}")
+    browser.wait_for("#view", "kernel_101")
+    cut = (
+        "return [...document.querySelectorAll('#view .row > span:first-child')]"
+        ".filter((cell) => [cell, ...cell.children].some((each) => each.scrollWidth > each.clientWidth + 1 && each.clientWidth))"
+        ".map((cell) => cell.innerText)"
+    )
+    assert browser.run(cut) == []
+    assert browser.run("const body = document.querySelector('#view .table-body'); return body.scrollWidth - body.clientWidth") <= 0

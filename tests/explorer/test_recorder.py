@@ -10,7 +10,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.autograd.profiler_recording import RecordedFacts, Recording
-from rushlight.compiler import logs
+from rushlight.compiler import backends, logs
 from rushlight.compiler.settings import Settings
 from rushlight.core.thread_state import state
 from rushlight.explorer import clock
@@ -475,3 +475,52 @@ def test_a_tape_has_what_compiled_code_saved():
     (node,) = [each for each in tape["nodes"] if each["name"] == "CompiledFunctionBackward"]
     assert {nbytes for _, _, nbytes in node["saved"]} == {16 * 8 * 4, 8 * 4 * 4, 16 * 4 * 4}
     assert tape["bytes"] == (16 * 8 + 8 * 4 + 16 * 4) * 4
+
+
+@torch.jit.script
+def counted_down(x, n: int):
+    while n > 0:
+        x = x.relu() + 1
+        n -= 1
+    return x
+
+
+def test_interpreted_runs_of_scripts_are_counted(monkeypatch):
+    monkeypatch.setenv("RUSHLIGHT_JIT_NATIVE_AFTER", "1000")
+    with recorded() as found:
+        for _ in range(3):
+            counted_down(torch.ones(3), 2)
+    (runs,) = found[0]["interpreted"]
+    assert (runs["name"], runs["calls"], runs["native"]) == ("counted_down", 3, 0.0) and runs["seconds"] > 0
+    assert found[0]["units"][runs["unit"]]["name"].endswith("counted_down")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_runs_of_graphs_without_native_code_are_counted(backend):
+    compiled = torch.compile(lambda x: x.sin() + 1, backend=backend)
+    with recorded() as found:
+        for _ in range(4):
+            compiled(torch.ones(3))
+    (runs,) = found[0]["interpreted"]
+    assert runs["calls"] == 4 and runs["native"] == 0.0 and runs["unit"] == 0
+
+
+def test_runs_of_compiled_graphs_are_not_interpreted():
+    compiled = torch.compile(lambda x: x.sin() + 1)
+    with recorded() as found:
+        for _ in range(4):
+            compiled(torch.ones(3))
+    assert found[0]["interpreted"] == [] and sum(runs["calls"] for runs in found[0]["runs"]) == 4
+
+
+def test_graphs_that_no_native_code_can_be_made_of_are_counted(monkeypatch):
+    def fails(*args):
+        raise ArithmeticError("no code")
+
+    monkeypatch.setattr(backends, "compile_fx", fails)
+    compiled = torch.compile(lambda x: x.sin() + 2)
+    with recorded() as found, pytest.warns(UserWarning, match="through the interpreter"):
+        for _ in range(2):
+            assert torch.equal(compiled(torch.zeros(3)), torch.full((3,), 2.0))
+    (runs,) = found[0]["interpreted"]
+    assert runs["calls"] == 2

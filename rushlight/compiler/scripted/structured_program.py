@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.graph import increment_version
+from rushlight.autograd.profiler import compile_stage
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.scripted.checks import same_value
 from rushlight.compiler.scripted.constants import make_tuples
@@ -194,6 +195,7 @@ def structured_form(
         return translate(copied, arguments, threads, frozenset(changing), owns_lists, written_later), changing
 
 
+@compile_stage("structured_program")
 def compile_structured(
     graph: Graph, arguments: Sequence[object], owns_lists: bool, written_later: frozenset[int], settings: Settings,
     log: StageLog,

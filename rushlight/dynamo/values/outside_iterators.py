@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from rushlight.dynamo.sources import Asked, Local, Source
+from rushlight.dynamo.sources import STACK_PARAMETER, Asked, Local, Source
 from rushlight.dynamo.values.base import Value
 from rushlight.dynamo.values.iterators import IteratorValue
 from rushlight.dynamo.values.sequences import SequenceIteratorValue
@@ -64,7 +64,7 @@ def from_outside(tx: Following, value: Any, source: Source) -> IteratorValue | N
     The iterator of a loop that a graph break left is not tracked: Python continues that loop, and one capture of its body
     serves all values.
     """
-    is_of_loop = isinstance(source, Local) and source.key.startswith("__stack")
+    is_of_loop = isinstance(source, Local) and source.key.startswith(STACK_PARAMETER)
     if is_of_loop or type(value) not in KINDS:
         return None
     return OutsideIteratorValue(tx, value, source) if isinstance(values_of(value), list | tuple | range) else None

@@ -8,7 +8,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.jit.function import Function
@@ -39,22 +41,31 @@ class ExecutionPlan:
     code: Code
 
 
-Watcher = Callable[[Function, ExecutionPlan], None]
+class Watcher(Protocol):
+    """Receives the plans and the interpreted runs of all functions."""
+
+    def planned(self, function: Function, plan: ExecutionPlan) -> None:
+        """Receive a function's first plan, before it runs."""
+
+    def interpreting(self, function: Function) -> AbstractContextManager:
+        """Return a context in which the interpreter runs a function."""
+
+
 _watchers: tuple[Watcher, ...] = ()
 
 
-def watch_plans(watcher: Watcher) -> None:
-    """Call a function with each function's first plan from now on."""
+def watch(watcher: Watcher) -> None:
+    """Register a watcher."""
     global _watchers
     with _lock:
         _watchers = (*_watchers, watcher)
 
 
-def leave_plans(watcher: Watcher) -> None:
-    """Tell a watcher nothing more."""
+def unwatch(watcher: Watcher) -> None:
+    """Unregister a watcher."""
     global _watchers
     with _lock:
-        _watchers = tuple(each for each in _watchers if each != watcher)
+        _watchers = tuple(each for each in _watchers if each is not watcher)
 
 
 class SimpleExecutor:
@@ -81,7 +92,7 @@ class SimpleExecutor:
                     self._has_loop = any(op == "LOOP" for op, _, _ in code.instructions)
                     self._plan = ExecutionPlan(graph, code)
                     for watcher in _watchers:
-                        watcher(self.function, self._plan)
+                        watcher.planned(self.function, self._plan)
         return self._plan
 
     def _prepare_graph(self) -> Graph:
@@ -133,9 +144,17 @@ class SimpleExecutor:
         """
         plan = self.current_plan()
         try:
+            if _watchers:
+                return self._run_watched(plan, arguments, gives_up, seconds)
             return _INTERPRETER.run(plan.code, arguments, gives_up, seconds)
         finally:  # set after the plan is made, because fusion groups in the plan are functions with graphs of their own
             LAST_GRAPHS.graph = plan.graph
+
+    def _run_watched(self, plan: ExecutionPlan, *arguments: Any) -> list | None:
+        with ExitStack() as stack:
+            for watcher in _watchers:
+                stack.enter_context(watcher.interpreting(self.function))
+            return _INTERPRETER.run(plan.code, *arguments)
 
 
 class ProfilingExecutor(SimpleExecutor):

@@ -21,7 +21,7 @@ import { TorchScript } from "./views/torchscript";
 const SHOWN: Record<View, () => ComponentChildren> = { Overview, Capture, Graphs, Inductor, Time, TorchScript, Eager, Compare };
 
 /** Whether a view has something to show. */
-function hasData(view: View, { units, eager, tapes }: Recording): boolean {
+function hasData(view: View, { units, interpreted, eager, tapes }: Recording): boolean {
   const captures = units.filter((unit) => unit.kind === "capture");
   const stages = (name: string) => captures.some((unit) => unit.stages.some((stage) => stage.view === name));
   switch (view) {
@@ -34,7 +34,7 @@ function hasData(view: View, { units, eager, tapes }: Recording): boolean {
     case "Inductor":
       return stages("Inductor") || captures.some((unit) => unit.kernels.length > 0);
     case "Time":
-      return units.some((unit) => unit.kernels.some((kernel) => kernel.seconds > 0));
+      return interpreted.length > 0 || units.some((unit) => unit.kernels.some((kernel) => kernel.seconds > 0));
     case "TorchScript":
       return units.some((unit) => unit.kind === "script");
     case "Eager":

@@ -55,6 +55,7 @@ function complete(given: Partial<Recording>): Recording {
     units: (given.units ?? []).map(completeUnit),
     calls: (given.calls ?? []).map((call) => ({ ...call, stages: call.stages ?? [] })),
     runs: given.runs ?? [],
+    interpreted: given.interpreted ?? [],
     eager: (given.eager ?? []).map((call) => ({
       ...call,
       places: call.places ?? [],

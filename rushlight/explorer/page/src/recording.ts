@@ -23,6 +23,7 @@ export interface Recording {
   units: Unit[];
   calls: Call[];
   runs: GraphRuns[];
+  interpreted: InterpretedRuns[];
   eager: EagerCall[];
   tapes: Tape[];
 }
@@ -195,6 +196,16 @@ export interface GraphRuns {
   seconds: number;
   kernels: number;
   median: number;
+}
+
+/** All runs of one function or captured graph by an interpreter, without native code of its own. */
+export interface InterpretedRuns {
+  unit: number | null;
+  name: string;
+  calls: number;
+  /** The time of all runs, and the part of it in compiled graphs that they called. */
+  seconds: number;
+  native: number;
 }
 
 /** A run of a TorchScript method by the stack machine on small inputs. */

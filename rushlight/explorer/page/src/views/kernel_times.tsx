@@ -5,31 +5,45 @@ import * as format from "../format";
 import type { Index, KernelEntry } from "../indices";
 import { openKernel } from "../parts/open_kernel";
 import { Bar, Places } from "../parts/small";
+import { useSize } from "../parts/size";
 import { type Column, Table } from "../parts/table";
 
+const MOST_OF_NAME = 28; // characters of a kernel's name for which the column always has room
+const PER_CHARACTER = 7.3; // pixels, in a table
+const LEAST_OPERATORS = 90; // a narrower column says nothing; the names' tooltips have the operators, too
+const OTHERS = 574; // pixels of all columns but names and operators, with the gaps between them
+
+/** The pixels that a column of kernels' names needs. */
+export function nameWidth(rows: KernelEntry[]): number {
+  const longest = rows.reduce((most, { kernel }) => Math.max(most, kernel.name.length), 0);
+  return Math.ceil(Math.min(longest, MOST_OF_NAME) * PER_CHARACTER) + 4;
+}
+
 export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index }) {
+  const [frame, { width }] = useSize();
+  const hasRoom = width >= OTHERS + nameWidth(rows) + LEAST_OPERATORS;
   const columns = useMemo((): Column<KernelEntry>[] => {
     const largest = Math.max(...rows.map(({ kernel }) => kernel.seconds));
-    return [
+    const all: (Column<KernelEntry> | false)[] = [
       {
         title: "Kernel",
-        width: "minmax(74px, 1fr)",
+        width: `minmax(${nameWidth(rows)}px, 1fr)`,
         cell: (row) => (
-          <button class="link" onClick={() => openKernel(row)}>
+          <button class="link" title={titleOf(row)} onClick={() => openKernel(row)}>
             {row.kernel.name}
           </button>
         ),
         by: ({ kernel }) => kernel.name,
       },
-      {
+      hasRoom && {
         title: "Operators",
-        width: "minmax(60px, 1.6fr)",
+        width: `minmax(${LEAST_OPERATORS}px, 1.6fr)`,
         cell: ({ kernel }) => <span title={kernel.operators.join(", ")}>{kernel.operators.join(", ")}</span>,
       },
-      { title: "Lines", width: "minmax(104px, 1.2fr)", cell: ({ kernel }) => <Places places={kernel.places.slice(0, 1)} /> },
+      { title: "Lines", width: "minmax(60px, 1fr)", cell: ({ kernel }) => <Places places={kernel.places.slice(0, 1)} /> },
       {
         title: "Time",
-        width: "96px",
+        width: "90px",
         cell: ({ kernel }) => (
           <>
             <span class="number">{format.seconds(kernel.seconds)}</span>
@@ -56,14 +70,14 @@ export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index
       {
         title: "Bytes",
         numeric: true,
-        width: "70px",
+        width: "64px",
         cell: ({ kernel }) => <span class="number">{format.bytes(kernel.bytes)}</span>,
         by: ({ kernel }) => kernel.bytes,
       },
       {
         title: "FLOP",
         numeric: true,
-        width: "66px",
+        width: "60px",
         hint: "floating-point operations",
         cell: ({ kernel }) => <span class="number">{format.scaled(kernel.flops)}</span>,
         by: ({ kernel }) => kernel.flops,
@@ -81,15 +95,22 @@ export function KernelTimes({ rows, found }: { rows: KernelEntry[]; found: Index
         by: ({ kernel }) => kernel.share,
       },
     ];
-  }, [rows, found]);
+    return all.filter((column) => column !== false);
+  }, [rows, found, hasRoom]);
   return (
-    <Table
-      columns={columns}
-      rows={rows}
-      label="Times of kernels"
-      first="Time"
-      placesOf={({ kernel }) => kernel.places}
-      kernelOf={(row) => row}
-    />
+    <div ref={frame} class="table-frame">
+      <Table
+        columns={columns}
+        rows={rows}
+        label="Times of kernels"
+        first="Time"
+        placesOf={({ kernel }) => kernel.places}
+        kernelOf={(row) => row}
+      />
+    </div>
   );
+}
+
+function titleOf({ kernel }: KernelEntry): string {
+  return `${kernel.name}: ${kernel.operators.join(", ")}`;
 }

@@ -11,6 +11,7 @@ import { Bar, Empty, PlaceLink, Places, Toggle } from "../parts/small";
 import { type Column, Table } from "../parts/table";
 import type { Unit } from "../recording";
 import { goToStage, index } from "../state";
+import { nameWidth } from "./kernel_times";
 
 export function Kernels({ unit }: { unit: Unit }) {
   const rows = useMemo(() => index.value!.kernels.filter((entry) => entry.unit === unit), [unit]);
@@ -41,10 +42,10 @@ function kernelColumns(rows: KernelEntry[]): Column<KernelEntry>[] {
   const columns: (Column<KernelEntry> | false)[] = [
     {
       title: "Kernel",
-      width: "minmax(90px, 130px)",
+      width: `${nameWidth(rows) + 20}px`,
       cell: ({ kernel, index }) => (
         <>
-          <i class={`swatch colour-${index % 10}`} /> {kernel.name}
+          <i class={`swatch colour-${index % 10}`} /> <span title={kernel.name}>{kernel.name}</span>
         </>
       ),
       by: ({ index }) => -index,

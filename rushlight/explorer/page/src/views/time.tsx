@@ -7,6 +7,7 @@ import { type Index, lineText } from "../indices";
 import { Bar, Empty, Panel, PlaceLink } from "../parts/small";
 import { Roofline } from "../parts/roofline";
 import { type Column, Table } from "../parts/table";
+import type { InterpretedRuns } from "../recording";
 import { index } from "../state";
 import { KernelTimes } from "./kernel_times";
 import { type Sum, byGraph, byLine, byModule } from "./sums";
@@ -17,6 +18,14 @@ export function Time() {
   const found = index.value!;
   const timed = useMemo(() => found.kernels.filter(({ kernel }) => kernel.calls > 0 || kernel.seconds > 0), [found]);
   if (!timed.length) {
+    const { interpreted } = found.recording;
+    if (interpreted.length) {
+      return (
+        <div class="time">
+          <Interpreted runs={interpreted} />
+        </div>
+      );
+    }
     return (
       <Empty title="No kernel was timed">
         Times need a compiled function that is called at least once more after the call that compiles it. Call it twice, and
@@ -57,8 +66,36 @@ function Balance({ found }: { found: Index }) {
         </div>
       ))}
       {runs.length > MOST_BALANCES && <div class="faint">and {format.count(runs.length - MOST_BALANCES, "graph")} more</div>}
+      <InterpretedLines runs={found.recording.interpreted} />
       {!runs.length && <div>{format.seconds(found.kernelSeconds)} in kernels; the runs around them were not measured.</div>}
     </div>
+  );
+}
+
+/** Runs without native code, where no kernel was timed at all. */
+function Interpreted({ runs }: { runs: InterpretedRuns[] }) {
+  return (
+    <div class="balance">
+      <InterpretedLines runs={runs} />
+      <div class="faint">No kernel was timed: nothing that ran has native code of its own.</div>
+    </div>
+  );
+}
+
+function InterpretedLines({ runs }: { runs: InterpretedRuns[] }) {
+  const longest = [...runs].sort((a, b) => b.seconds - a.seconds);
+  return (
+    <>
+      {longest.slice(0, MOST_BALANCES).map(({ name, calls, seconds, native }, at) => (
+        <div key={at}>
+          <b>{name}</b> {calls === 1 ? "one run" : format.count(calls, "run")} in the interpreter, {format.seconds(seconds)}
+          {native > 0 && `, of which ${format.seconds(native)} in compiled graphs`}
+        </div>
+      ))}
+      {longest.length > MOST_BALANCES && (
+        <div class="faint">and {format.count(longest.length - MOST_BALANCES, "function")} more in the interpreter</div>
+      )}
+    </>
   );
 }
 
