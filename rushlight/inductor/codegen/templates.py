@@ -19,7 +19,7 @@ from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
-MAX_COLUMN_EXTRA = 16  # upper bound of bytes per column for the sums that follow a panel of bytes and for rounding up its depth
+MAX_COLUMN_EXTRA = 76  # upper bound of bytes per column for the sums that follow a panel of bytes and for rounding up its depth
 # a product's rows with at most this many elements stay in L2 caches; measured on one kind of processor
 MAX_CACHED_ELEMENTS = 1 << 20
 
