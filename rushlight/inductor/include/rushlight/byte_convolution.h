@@ -306,6 +306,10 @@ RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& 
   const byte_scratch own(s, scratch);
   const line_source source = {(const char*)in.data, in.filler, in.flip};
   window_block block;
+  window_product<unsigned_by_signed> product;
+  const auto emit_sums = [&](const int32_t* c, long pixel, long pixels, long column) {
+    emit(c, pixel, pixels, column, smallest(outputs - column % outputs, (long)tile_columns));
+  };
   long held = -1, group_held = -1;
   for (const long task : shared(tasks.count())) {
     const long at = task / tasks.cuts / s.groups, group = task / tasks.cuts % s.groups;
@@ -329,11 +333,9 @@ RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& 
       const int8_t* const weights = packed + panel * bytes;
       const read_ahead ahead = {(const char*)weights + bytes, panel + 1 < s.groups * tasks.panels ? bytes : 0};
       const window_runs runs = {own.offsets, plan.runs, plan.run / plan.step, plan.step};
-      multiply_windows<unsigned_by_signed>(part, runs, weights, own.starts + panel * tile_columns, ahead,
-                                           [&](int32_t* c, long pixel, long pixels) {
-        emit(c, pixel, pixels, group * outputs + column, smallest(outputs - column, (long)tile_columns));
-      });
+      product.multiply(part, runs, weights, own.starts + panel * tile_columns, ahead, group * outputs + column, emit_sums);
     }
+    product.finish(emit_sums);
   }
 }
 #endif

@@ -190,33 +190,60 @@ __attribute__((noinline)) void multiply_runs(const char* first, const char* seco
   store_tiles<Two>(c);
 }
 
-// Multiply a block of windows by a panel. Calls emit(sums, pixel, pixels) for consecutive output pixels. Where 16 does not divide
-// the rows, the last are computed with some of those before.
-template <class Kind, class E>
-RL_INLINE void multiply_windows(const window_block& block, const window_runs& runs, const void* panel,
-                                const typename Kind::sum* start, read_ahead ahead, const E& emit) {
-  alignas(64) typename Kind::sum c[2 * register_rows * tile_columns];
-  const long count = largest(block.count, (long)register_rows);
-  const auto emit_from = [&](long at, long from, long end) {
-    block.pixels_of(from, smallest(end, block.count),
-                    [&](long row, long rows, long pixel) { emit(c + (row - at) * tile_columns, pixel, rows); });
+// Multiplies blocks of windows by panels, 32 windows at a time. Results are emitted while the next ones are computed: the processor
+// executes both at once, as neither waits for the other. finish() must follow the last call.
+template <class Kind> class window_product {
+  using sum = typename Kind::sum;
+  static constexpr long rows_at_once = 2 * register_rows;
+
+  struct results {
+    window_block block;
+    long column, first, second, from, end;  // the first rows of both halves, and the rows to emit: [from, end)
   };
-  ahead = ahead.over((count + 2 * register_rows - 1) / (2 * register_rows) * runs.count * runs.steps);
-  const long bytes = ahead.bytes * runs.count * runs.steps;
-  for (long at = 0; at < count; at += 2 * register_rows, ahead.from += bytes) {
-    const long first = smallest(at, count - register_rows), next = first + register_rows;
-    const long second = smallest(next, count - register_rows);
-    const char* const a = block.rows + first * block.row;
-    if (next < count) {
-      multiply_runs<Kind, true>(a, block.rows + second * block.row, block.row, runs, (const char*)panel, start, c, ahead);
-      emit_from(first, at, next);
-      emit_from(second - register_rows, next, at + 2 * register_rows);
-    } else {
-      multiply_runs<Kind, false>(a, nullptr, block.row, runs, (const char*)panel, start, c, ahead);
-      emit_from(first, at, next);
+
+  alignas(64) sum sums_[2][rows_at_once * tile_columns];
+  results pending_;
+  int used_ = 0;
+  bool has_pending_ = false;
+
+  template <class E> RL_INLINE void emit_pending(const sum* c, const E& emit) const {
+    const results& made = pending_;
+    const auto emit_half = [&](long start, long from, long end) {
+      made.block.pixels_of(from, smallest(end, made.block.count), [&](long row, long rows, long pixel) {
+        emit(c + (row - start) * tile_columns, pixel, rows, made.column);
+      });
+    };
+    const long middle = smallest(made.first + register_rows, made.end);
+    emit_half(made.first, made.from, middle);
+    if (middle < made.end) emit_half(made.second - register_rows, middle, made.end);
+  }
+
+ public:
+  // Multiply a block by the panel of columns from `column` on. Calls emit(sums, pixel, pixels, column) for consecutive output
+  // pixels. Where 16 does not divide the rows, the last are computed with some of those before.
+  template <class E>
+  RL_INLINE void multiply(const window_block& block, const window_runs& runs, const void* panel, const sum* start,
+                          read_ahead ahead, long column, const E& emit) {
+    const long count = largest(block.count, (long)register_rows), steps = runs.count * runs.steps;
+    ahead = ahead.over((count + rows_at_once - 1) / rows_at_once * steps);
+    for (long at = 0; at < count; at += rows_at_once, ahead.from += ahead.bytes * steps) {
+      const long first = smallest(at, count - register_rows), next = first + register_rows;
+      const long second = smallest(next, count - register_rows);
+      const char *const a = block.rows + first * block.row, *const b = block.rows + second * block.row;
+      sum* const c = sums_[used_];
+      if (next < count) multiply_runs<Kind, true>(a, b, block.row, runs, (const char*)panel, start, c, ahead);
+      else multiply_runs<Kind, false>(a, nullptr, block.row, runs, (const char*)panel, start, c, ahead);
+      if (has_pending_) emit_pending(sums_[1 - used_], emit);
+      pending_ = {block, column, first, second, at, smallest(at + rows_at_once, count)}, has_pending_ = true;
+      used_ = 1 - used_;
     }
   }
-}
+
+  template <class E> RL_INLINE void finish(const E& emit) {
+    if (has_pending_) emit_pending(sums_[1 - used_], emit);
+    has_pending_ = false;
+  }
+};
 #endif
 
 }  // namespace rl
