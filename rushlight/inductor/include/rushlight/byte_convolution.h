@@ -97,8 +97,12 @@ constexpr long gathered_part = 32;  // bytes that are moved at once, also beyond
 
 // Gather a window inside an image whose taps are contiguous in a line. Writes, and reads, up to a part beyond the taps.
 template <int Parts> RL_INLINE void gather_inner(const uint8_t* from, long line, long taps, long rows, uint8_t* to) {
-  for (long ky = 0; ky < rows; ++ky, from += line, to += taps)
+  const auto copy_row = [&] {
     RL_UNROLL for (int i = 0; i < Parts; ++i) __builtin_memcpy(to + i * gathered_part, from + i * gathered_part, gathered_part);
+    from += line, to += taps;
+  };
+  for (; rows >= 3; rows -= 3) RL_UNROLL for (int i = 0; i < 3; ++i) copy_row();
+  for (; rows > 0; --rows) copy_row();
 }
 
 // Gathers windows of output pixels, over the channels of a group.
@@ -306,6 +310,8 @@ RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& 
   const byte_scratch own(s, scratch);
   const line_source source = {(const char*)in.data, in.filler, in.flip};
   window_block block;
+  const window_runs runs = {own.offsets, plan.runs, plan.run / plan.step, plan.step};
+  const long bytes = byte_panel_bytes(depth);
   window_product<unsigned_by_signed> product;
   const auto emit_sums = [&](const int32_t* c, long pixel, long pixels, long column) {
     emit(c, pixel, pixels, column, smallest(outputs - column % outputs, (long)tile_columns));
@@ -328,12 +334,11 @@ RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& 
     window_block part = block;
     if (plan.from_lines) part.rows += group * s.group_channels();
     const long first = task % tasks.cuts * tasks.share, end = smallest(tasks.panels, first + tasks.share);
-    for (long panel = group * tasks.panels + first; panel < group * tasks.panels + end; ++panel) {
-      const long column = (panel - group * tasks.panels) * tile_columns, bytes = byte_panel_bytes(depth);
-      const int8_t* const weights = packed + panel * bytes;
-      const read_ahead ahead = {(const char*)weights + bytes, panel + 1 < s.groups * tasks.panels ? bytes : 0};
-      const window_runs runs = {own.offsets, plan.runs, plan.run / plan.step, plan.step};
-      product.multiply(part, runs, weights, own.starts + panel * tile_columns, ahead, group * outputs + column, emit_sums);
+    for (long panel = first; panel < end; ++panel) {
+      const long number = group * tasks.panels + panel, ahead = number + 1 < s.groups * tasks.panels ? bytes : 0;
+      const char* const weights = (const char*)packed + number * bytes;
+      product.multiply(part, runs, weights, own.starts + number * tile_columns, {weights + bytes, ahead},
+                       group * outputs + panel * tile_columns, emit_sums);
     }
     product.finish(emit_sums);
   }

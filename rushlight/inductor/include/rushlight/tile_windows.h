@@ -179,11 +179,13 @@ __attribute__((noinline)) void multiply_runs(const char* first, const char* seco
     asm volatile("tilezero %%tmm0\n\ttilezero %%tmm1" ::: "memory");
     if constexpr (Two) asm volatile("tilezero %%tmm2\n\ttilezero %%tmm3" ::: "memory");
   }
+  frequent_stores stores(c);
   const long panel_step = runs.step / 4 * pitch, steps = runs.steps, step = runs.step;
   for (long i = 0; i < runs.count; ++i) {
     const char *a = first + runs.offsets[i], *b = second + runs.offsets[i];
     for (long k = 0; k < steps; ++k, a += step, b += step, panel += panel_step) {
       add_tile<Kind, Two>(a, b, row, panel, pitch);
+      stores.step();
       ahead.step();
     }
   }
@@ -222,7 +224,7 @@ template <class Kind> class window_product {
   // Multiply a block by the panel of columns from `column` on. Calls emit(sums, pixel, pixels, column) for consecutive output
   // pixels. Where 16 does not divide the rows, the last are computed with some of those before.
   template <class E>
-  RL_INLINE void multiply(const window_block& block, const window_runs& runs, const void* panel, const sum* start,
+  RL_INLINE void multiply(const window_block& block, const window_runs& runs, const char* panel, const sum* start,
                           read_ahead ahead, long column, const E& emit) {
     const long count = largest(block.count, (long)register_rows), steps = runs.count * runs.steps;
     ahead = ahead.over((count + rows_at_once - 1) / rows_at_once * steps);
@@ -231,8 +233,8 @@ template <class Kind> class window_product {
       const long second = smallest(next, count - register_rows);
       const char *const a = block.rows + first * block.row, *const b = block.rows + second * block.row;
       sum* const c = sums_[used_];
-      if (next < count) multiply_runs<Kind, true>(a, b, block.row, runs, (const char*)panel, start, c, ahead);
-      else multiply_runs<Kind, false>(a, nullptr, block.row, runs, (const char*)panel, start, c, ahead);
+      if (next < count) multiply_runs<Kind, true>(a, b, block.row, runs, panel, start, c, ahead);
+      else multiply_runs<Kind, false>(a, nullptr, block.row, runs, panel, start, c, ahead);
       if (has_pending_) emit_pending(sums_[1 - used_], emit);
       pending_ = {block, column, first, second, at, smallest(at + rows_at_once, count)}, has_pending_ = true;
       used_ = 1 - used_;
