@@ -140,6 +140,7 @@ RL_KERNEL void gather_windows(const conv_shape& s, const byte_input& in, long gr
   long column = first % width, line = first / width % height, image = first / width / height;
   for (long i = 0; i < count; ++i, out += row) {
     windows.gather(image, line * s.stride_height - s.pad_height, column * s.stride_width - s.pad_width, out);
+    if (row > s.depth()) __builtin_memset(out + s.depth(), 0, row - s.depth());
     if (++column < width) continue;
     column = 0;
     if (++line == height) line = 0, ++image;
@@ -290,40 +291,54 @@ struct byte_scratch {
 };
 
 #ifdef RL_TILES
+// Return whether rows of A lie in the image as tile registers need them.
+RL_INLINE bool lies_in_rows(const conv_shape& s, const byte_input& in) {
+  return s.pointwise() && !in.flip && s.group_channels() == byte_row_bytes(s);
+}
+
+// Return the number of blocks of rows: at least 16 rows each, if there are so many, and no more than scratch memory holds.
+RL_INLINE long row_blocks_of(const conv_shape& s, const byte_input& in, long rows) {
+  const long fewest = 2 * register_rows, most = lies_in_rows(s, in) ? window_bytes / byte_row_bytes(s) : 0;
+  const long limit = largest(fewest, byte_block_rows(s), most);
+  return (rows + limit - 1) / limit;
+}
+
 // Return rows [first, first + count) of A as a block: where they lie, or gathered.
 RL_INLINE window_block block_of_rows(const conv_shape& s, const byte_input& in, long group, long first, long count, char* scratch) {
-  const bool in_place = s.pointwise() && !in.flip && s.group_channels() == byte_row_bytes(s);
+  const bool in_place = lies_in_rows(s, in);
   const char* const rows = (const char*)in.data + first * s.channels + group * s.group_channels();
   if (!in_place) gather_windows(s, in, group, first, count, (uint8_t*)scratch);
   return {in_place ? rows : scratch, count, in_place ? s.channels : byte_row_bytes(s), count, count, 1, 1, first, 0};
 }
 
-// Compute a convolution in tile registers, with at least 16 output pixels.
-RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& in, const int8_t* packed, void* scratch,
-                                         const sums_epilogue& emit) {
+// The panels of all groups: `bytes` each, with the initial sums of their columns; null for zeros.
+template <class S> struct tile_panels {
+  const char* first;
+  long bytes;
+  const S* starts;
+};
+
+// Compute a convolution in tile registers, with at least 16 output pixels. Elements of several bytes are channels of bytes here.
+template <class Kind>
+RL_INLINE void convolve_in_tiles(const conv_shape& s, const byte_input& in, const tile_panels<typename Kind::sum>& panels,
+                                 const byte_scratch& own, const epilogue_for<typename Kind::sum>& emit) {
   window_plan plan(s, 1, byte_row_bytes(s));
   const tile_region region(true, plan.step);
-  const long rows = s.images * s.out_height() * s.out_width(), outputs = s.outputs / s.groups, depth = s.depth();
+  const long rows = s.images * s.out_height() * s.out_width(), outputs = s.outputs / s.groups;
   if (plan.from_lines && thread_count() > 1) plan.cut(s, 4 * thread_count() / byte_panels(outputs));
-  const long row_blocks = (rows + byte_block_rows(s) - 1) / byte_block_rows(s);
+  const long row_blocks = row_blocks_of(s, in, rows);
   const byte_tasks tasks(plan.from_lines ? line_block::count(s, plan) : row_blocks, s);
-  const byte_scratch own(s, scratch);
   const line_source source = {(const char*)in.data, in.filler, in.flip};
-  window_block block;
   const window_runs runs = {own.offsets, plan.runs, plan.run / plan.step, plan.step};
-  const long bytes = byte_panel_bytes(depth);
-  window_product<unsigned_by_signed> product;
-  const auto emit_sums = [&](const int32_t* c, long pixel, long pixels, long column) {
+  const auto emit_sums = [&](const typename Kind::sum* c, long pixel, long pixels, long column) {
     emit(c, pixel, pixels, column, smallest(outputs - column % outputs, (long)tile_columns));
   };
+  window_product<Kind> product;
+  window_block block;
   long held = -1, group_held = -1;
   for (const long task : shared(tasks.count())) {
     const long at = task / tasks.cuts / s.groups, group = task / tasks.cuts % s.groups;
-    if (held < 0) {
-      int32_t limits[chain_lengths] = {};
-      begin_sums(s.groups * tasks.panels, depth, packed, in.zero(), own.starts, limits);
-      find_offsets(s, plan, own.offsets);
-    }
+    if (held < 0) find_offsets(s, plan, own.offsets);
     if (plan.from_lines) {
       if (at != held) block = copy_lines(s, plan, source, line_block::at(s, plan, at), own.rest);
     } else if (at != held || group != group_held) {
@@ -335,13 +350,22 @@ RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& 
     if (plan.from_lines) part.rows += group * s.group_channels();
     const long first = task % tasks.cuts * tasks.share, end = smallest(tasks.panels, first + tasks.share);
     for (long panel = first; panel < end; ++panel) {
-      const long number = group * tasks.panels + panel, ahead = number + 1 < s.groups * tasks.panels ? bytes : 0;
-      const char* const weights = (const char*)packed + number * bytes;
-      product.multiply(part, runs, weights, own.starts + number * tile_columns, {weights + bytes, ahead},
-                       group * outputs + panel * tile_columns, emit_sums);
+      const long number = group * tasks.panels + panel, ahead = number + 1 < s.groups * tasks.panels ? panels.bytes : 0;
+      const char* const weights = panels.first + number * panels.bytes;
+      const auto* const start = panels.starts ? panels.starts + number * tile_columns : nullptr;
+      const long column = group * outputs + panel * tile_columns;
+      product.multiply(part, runs, weights, start, {weights + panels.bytes, ahead}, column, emit_sums);
     }
     product.finish(emit_sums);
   }
+}
+
+RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& in, const int8_t* packed, void* scratch,
+                                         const sums_epilogue& emit) {
+  const byte_scratch own(s, scratch);
+  int32_t limits[chain_lengths] = {};
+  begin_sums(s.groups * byte_panels(s.outputs / s.groups), s.depth(), packed, in.zero(), own.starts, limits);
+  convolve_in_tiles<unsigned_by_signed>(s, in, {(const char*)packed, byte_panel_bytes(s.depth()), own.starts}, own, emit);
 }
 #endif
 
