@@ -41,7 +41,7 @@ constexpr long byte_offsets_bytes(const conv_shape& s) { return s.kernel_height 
 // outliers, or the lines that tile registers read.
 constexpr long byte_scratch_bytes(const conv_shape& s) {
   const long outliers = outlier_room(s) + byte_block_rows(s) + 1, block = byte_block_rows(s) * byte_row_bytes(s);
-  const long lines = window_plan(s, 1, byte_row_bytes(s)).bytes(), rows = 3 * block + outliers * (long)sizeof(int32_t);
+  const long lines = window_plan(s, byte_row_bytes(s)).bytes(), rows = 3 * block + outliers * (long)sizeof(int32_t);
   return (byte_starts_bytes(s) + byte_offsets_bytes(s) + largest(rows, lines) + 128 + 63) / 64 * 64;
 }
 
@@ -322,7 +322,7 @@ template <class S> struct tile_panels {
 template <class Kind>
 RL_INLINE void convolve_in_tiles(const conv_shape& s, const byte_input& in, const tile_panels<typename Kind::sum>& panels,
                                  const byte_scratch& own, const epilogue_for<typename Kind::sum>& emit) {
-  window_plan plan(s, 1, byte_row_bytes(s));
+  window_plan plan(s, byte_row_bytes(s));
   const tile_region region(true, plan.step);
   const long rows = s.images * s.out_height() * s.out_width(), outputs = s.outputs / s.groups;
   if (plan.from_lines && thread_count() > 1) plan.cut(s, 4 * thread_count() / byte_panels(outputs));

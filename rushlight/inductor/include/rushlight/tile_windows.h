@@ -31,23 +31,22 @@ constexpr long tile_step(long run) {
 
 constexpr long window_bytes = 384 << 10;  // this many bytes of copied lines leave room for weights in the second-level cache
 
-// How the windows of a convolution are read. Sizes are in bytes if they are not counts.
+// How the windows of a convolution of bytes are read. Sizes are in bytes if they are not counts.
 struct window_plan {
   bool from_lines;          // reads copied lines; else rows of one run
-  long size;                // of an element
   long runs, run, step;     // a window's runs, and the steps of each
   long row, line, width;    // from a window to the next, from a line to the next, windows that begin in a line
   long phases, halo;        // phases of lines, and a phase's lines beyond those of output pixels
   long lines, images;       // output lines of each image, and images, that a block holds at most
 
-  constexpr window_plan(const conv_shape& s, long size, long depth_bytes)
-      : from_lines(false), size(size), runs(1), run(depth_bytes), step(tile_step(depth_bytes)), row(depth_bytes), line(0), width(0),
-        phases(1), halo(0), lines(0), images(0) {
+  constexpr window_plan(const conv_shape& s, long depth)
+      : from_lines(false), runs(1), run(depth), step(tile_step(depth)), row(depth), line(0), width(0), phases(1), halo(0), lines(0),
+        images(0) {
     const bool joined = s.dilation_width == 1 && s.groups == 1;
-    const long taps = s.kernel_height * s.kernel_width, pixel = s.channels * size;
-    const long each = s.group_channels() * size * (joined ? s.kernel_width : 1), parts = tile_step(each);
-    const bool sparse = s.kernel_height == 1 && s.kernel_width == 1;
-    if (sparse || !parts || 5 * parts < 3 * register_bytes) return;
+    const long taps = s.kernel_height * s.kernel_width, pixel = s.channels;
+    const long each = s.group_channels() * (joined ? s.kernel_width : 1), parts = tile_step(each);
+    const bool one_tap = s.kernel_height == 1 && s.kernel_width == 1, empty = s.out_height() < 1 || s.out_width() < 1;
+    if (one_tap || empty || !parts || 5 * parts < 3 * register_bytes) return;
     from_lines = true, runs = joined ? s.kernel_height : taps, run = each, step = parts;
     const long reach = (s.out_width() - 1) * s.stride_width + (s.kernel_width - 1) * s.dilation_width + 1;
     width = (reach + s.stride_width - 1) / s.stride_width, row = s.stride_width * pixel, line = width * row;
@@ -124,7 +123,7 @@ RL_INLINE void flip_bytes(uint8_t* bytes, long count, uint8_t flip) {
 
 // Copy a line's part that windows read, with padding; `y` may be outside of the image.
 RL_INLINE void copy_line(const conv_shape& s, const window_plan& plan, const line_source& in, long image, long y, char* out) {
-  const long pixel = s.channels * plan.size, columns = plan.line / pixel, left = smallest(s.pad_width, columns);
+  const long pixel = s.channels, columns = plan.line / pixel, left = smallest(s.pad_width, columns);
   const long kept = y < 0 || y >= s.height ? 0 : smallest(s.width, columns - left), right = columns - left - kept;
   __builtin_memset(out, in.filler, left * pixel);
   if (kept) __builtin_memcpy(out + left * pixel, in.data + (image * s.height + y) * s.width * pixel, kept * pixel);
@@ -154,18 +153,20 @@ RL_INLINE void find_offsets(const conv_shape& s, const window_plan& plan, long* 
   for (long y = 0; y < s.kernel_height; ++y)
     for (long x = 0; x < columns; ++x) {
       const long line = y * s.dilation_height, phase = line % s.stride_height;
-      *offsets++ = phase * plan.plane() + line / s.stride_height * plan.line + x * s.dilation_width * s.channels * plan.size;
+      *offsets++ = phase * plan.plane() + line / s.stride_height * plan.line + x * s.dilation_width * s.channels;
     }
 }
 #endif  // RL_PREBUILT
 
 #ifdef RL_TILES
-// Sums of 16 or 32 windows times a panel, from `start` for each row, or from zero without.
+// The runs of a window: their offsets, and the steps of each, `step` bytes long.
 struct window_runs {
   const long* offsets;
   long count, steps, step;
 };
 
+// Compute c[16 or 32][32]: the sums of 16 windows from `first`, and of 16 from `second` if there are Two, times a panel, added to
+// `start`; to zero if that is null.
 template <class Kind, bool Two>
 __attribute__((noinline)) void multiply_runs(const char* first, const char* second, long row, const window_runs& runs,
                                              const char* panel, const typename Kind::sum* start, typename Kind::sum* c,
