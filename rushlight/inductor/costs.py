@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 import rushlight._C as _C
 from rushlight.core.symbolic import SymInt
+from rushlight.inductor.processor import instructions
 from rushlight.inductor.sizes import Size, hint
 
 MAX_TRANSPOSED_DEPTH = 4096  # deeper products are computed in several parts: `depth_block` of gemm.h
@@ -68,6 +69,11 @@ def core() -> Core:
 def multiplies_pairs() -> bool:
     """Return whether the processor has bfloat16 dot products of pairs (AVX-512 BF16), which halve a product's instructions."""
     return {"avx512f", "avx512_bf16"} <= set(_C.cpu_features())
+
+
+def multiplies_in_tiles() -> bool:
+    """Return whether the processor has tile registers for bfloat16 (AMX)."""
+    return multiplies_pairs() and {"amx_tile", "amx_bf16"} <= set(instructions())
 
 
 def passes(rows: Size | SymInt, columns: Size | SymInt, depth: Size | SymInt) -> dict[str, int]:

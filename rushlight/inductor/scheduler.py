@@ -34,7 +34,7 @@ from rushlight.inductor.sizes import Size, as_size, is_symbol, product, stride_a
 EPILOGUE_TEMPLATES = (
     "gemm", "word_gemm", "bgemm", "convolution", "direct_convolution", "winograd", "convolution_input", "convolution_weight",
     "depthwise", "depthwise_input", "depthwise_weight", "grouped", "grouped_input", "volumes", "volumes_input",
-    "block_gemm", "block_rows", "byte_layer",
+    "block_gemm", "block_rows", "byte_layer", "word_convolution",
 )  # fmt: skip
 MAX_GROUP_MEMBERS = 64
 MAX_FOLDED_ELEMENTS = 1 << 26  # larger loops over parameters are not folded, to save memory

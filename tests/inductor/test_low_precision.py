@@ -7,7 +7,7 @@ import copy
 import pytest
 
 import rushlight as torch
-from rushlight.inductor import costs
+from rushlight.inductor import build, costs
 from rushlight.nn import functional as F
 from tests.inductor.native_nodes import source_of
 
@@ -121,6 +121,39 @@ def test_convolutions(kind, groups):
     image, weight, bias = torch.randn(2, 8, 9, 7), torch.randn(16, 8 // groups, 3, 3), torch.randn(16)
     operands = (operand.to(kind) for operand in (image, weight, bias))
     _check(lambda x, w, b: torch.relu(F.conv2d(x, w, b, padding=1, groups=groups)), *operands)
+
+
+WORDS = {
+    "image": ((2, 32, 9, 7), (24, 32, 3, 3), {"padding": 1}),
+    "odd": ((1, 5, 12, 11), (17, 5, 3, 3), {}),
+    "strided": ((2, 34, 11, 12), (18, 34, 5, 3), {"stride": (3, 2), "padding": (2, 0)}),
+    "dilated": ((1, 48, 15, 12), (16, 48, 3, 3), {"dilation": 2, "padding": 2}),
+    "deep": ((1, 700, 6, 5), (16, 700, 1, 1), {"stride": 2}),
+    "pixels": ((2, 64, 7, 7), (48, 64, 1, 1), {}),
+    "cut": ((1, 64, 50, 70), (16, 64, 3, 3), {"padding": 1}),
+    "few": ((1, 32, 3, 3), (16, 32, 3, 3), {}),
+    "signal": ((2, 32, 40), (16, 32, 5), {"stride": 2, "padding": 2}),
+}
+
+
+@pytest.mark.parametrize("tiled", [True, False])
+@pytest.mark.parametrize("name", WORDS)
+def test_convolutions_by_words(name, tiled, monkeypatch, tmp_path):
+    """What processors with tile registers for bfloat16 run; in vector registers where this one has none, or without `tiled`."""
+    monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))
+    if not tiled:
+        monkeypatch.setattr(build, "FLAGS", (*build.FLAGS, "-DRL_NO_TILES"))
+        monkeypatch.setattr(build, "_archive", lambda compiler: None)
+    monkeypatch.setattr(costs, "multiplies_in_tiles", lambda: True)
+    size, weight, settings = WORDS[name]
+    torch.manual_seed(0)
+    operands = [torch.randn(*sizes).bfloat16() for sizes in (size, weight, weight[:1])]
+    convolve = F.conv2d if len(size) == 4 else F.conv1d
+    assert "rl::word_convolution(" in source_of(lambda x, w, b: convolve(x, w, b, **settings), *operands)
+    _check(lambda x, w, b: torch.relu(convolve(x, w, b, **settings)), *operands)
+    if len(size) == 4:
+        operands[0] = operands[0].contiguous(memory_format=torch.channels_last)
+        _check(lambda x, w, b: convolve(x, w, b, **settings), *operands)
 
 
 NORMALISATIONS = {

@@ -1,7 +1,7 @@
-// Quantized layers over bytes.
+// Quantized layers over bytes, and convolutions of bfloat16.
 #define RL_PREBUILT
 #include <rushlight/gemm.h>
 
 #include "from_here.h"
 
-#include <rushlight/byte_convolution.h>
+#include <rushlight/word_convolution.h>

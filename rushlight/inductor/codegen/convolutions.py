@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.dtype import bfloat16
 from rushlight.inductor.codegen.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.ir import Operand, TemplateBuffer
 from rushlight.inductor.sizes import Size, as_size
 
 WINOGRAD_PLACES = 36
+MAX_PAIR_EXTRA = 36  # upper bound of bfloat16 elements per column for initial sums and for rounding up a panel's depth
 
 
 class ConvolutionWriter:
@@ -46,6 +48,25 @@ class ConvolutionWriter:
         )  # fmt: skip
         call = f"rl::conv2d_direct({address}, {image_strides(source)}, panels"
         return [*lines, *self._finish_call(call, "rl::filter_scratch_bytes", outputs)]
+
+    def _word_convolution(self) -> list[str]:
+        """Write a convolution of bfloat16 whose sums are float32."""
+        template, shape = self.template, texts(*self.template.parameters["shape"])
+        source, weight, depth = template.operands["input"], template.operands["weight"], template.parameters["depth"]
+        name, outputs = f"pairs_{weight.buffer}_{weight.offset}", template.columns
+        constant, held = template.parameters["packed_once"], as_size(depth + MAX_PAIR_EXTRA)
+        lines = self.pack(
+            PackedOperand(name, weight, held, outputs, constant, "rl::pack_word_layer", texts(depth, outputs), bfloat16)
+        )
+        self.scratch = (f"scratch_{template.name}", f"rl::word_scratch_bytes(rl::conv_shape{{{shape}}})")
+        scratch = self.extra("char*", "scratch", self.scratch[0])
+        self.kernel.work = as_size(template.rows * outputs * depth)
+        return [
+            *lines,
+            f"const rl::conv_shape shape{{{shape}}};",
+            f"rl::word_convolution(shape, {self.pointer_to(source)}, panels, {scratch},",
+            *self.results(outputs, ");"),
+        ]
 
     def _winograd(self) -> list[str]:
         template = self.template

@@ -92,7 +92,9 @@ class StatementWriter:
 
     `local` maps buffers to names of available elements (`value` in an epilogue, a temporary), and `row_values` to names of
     scalars for the whole row. Names start with `prefix`. `stream(seed, offset)` names a stream of random words. If `gathers` is
-    true, vectors gather the elements of loads that have no stride.
+    true, vectors gather the elements of loads that have no stride. `captured`, if it is a dict, collects the names and texts of
+    elements that are the same for the whole kernel: the caller loads them once, before the loop. Stores of bytes may alias
+    everything, so compilers would load them again at each element.
     """
 
     def __init__(self, column: Var, pointer: Callable[[str], str], element_type: Callable[[str], dtype],
@@ -107,6 +109,7 @@ class StatementWriter:
         self.local: dict[str, str] = {}
         self.row_values: dict[str, str] = {}
         self.gathers = False
+        self.captured: dict[str, str] | None = None
         self.looked_up: set[Var] = set()  # variables of positions that differ between lanes
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
@@ -181,7 +184,7 @@ class StatementWriter:
         stride = stride_along(value.index, self.column)
         at = f"{self.pointer(value.buffer)} + {to_cpp(value.index)}"
         if stride == 0:
-            return self.bind(f"{self.lane}.broadcast(rl::scalar_lane{{}}.load({at}))")
+            return self.bind(f"{self.lane}.broadcast({self._load_scalar(value, at)})")
         if stride is None and self.gathers and self.lane != SCALAR:
             column = self.column.name
             return self.bind(f"{self.lane}.load_at({column}, [&](long {column}) {{ return {at}; }})")
@@ -190,6 +193,13 @@ class StatementWriter:
         if stride == -1:
             return self.bind(f"{self.lane}.load_reversed({at})")
         return self.bind(f"{self.lane}.load_strided({at}, {size_text(stride)})")
+
+    def _load_scalar(self, value: Load, at: str) -> str:
+        """Return an element that all lanes share: a captured one's name, or its load."""
+        text = f"rl::scalar_lane{{}}.load({at})"
+        if self.captured is None or self._indent or value.index.free_variables():
+            return text
+        return self.captured.setdefault(text, f"captured{len(self.captured)}")
 
     def _write_index(self, value: IndexValue) -> str:
         stride = stride_along(value.index, self.column)

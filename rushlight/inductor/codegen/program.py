@@ -56,7 +56,7 @@ TEMPLATE_HEADERS = {
     "depthwise": "depthwise", "depthwise_input": "depthwise", "depthwise_weight": "depthwise", "grouped": "grouped",
     "grouped_input": "grouped", "volumes": "volume", "volumes_input": "volume", "recurrent": "recurrent",
     "recurrent_backward": "recurrent_backward", "block_gemm": "block_gemm", "block_rows": "block_gemm",
-    "byte_layer": "byte_convolution",
+    "byte_layer": "byte_convolution", "word_convolution": "word_convolution",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 
-MAX_COLUMN_EXTRA = 16  # upper bound of bytes per column for the sums that follow a panel of bytes and for rounding up its depth
+MAX_COLUMN_EXTRA = 76  # upper bound of bytes per column for the sums that follow a panel of bytes and for rounding up its depth
 # a product's rows with at most this many elements stay in L2 caches; measured on one kind of processor
 MAX_CACHED_ELEMENTS = 1 << 20
 
@@ -96,8 +96,9 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
         )
         if stored is not int8:
             return [*lines, call, *self.results(template.columns, ");")]
-        stores = [f"  {line}" for line in self.epilogue()]
-        return [*lines, call, "    [&](auto lane, long x, long r, auto value) {", *stores, "});"]
+        captured, stores = self.epilogue()
+        head = f"    [{', '.join(['&', *captured])}](auto lane, long x, long r, auto value) {{"
+        return [*lines, call, head, *[f"  {line}" for line in stores], "});"]
 
     def _block_gemm(self) -> list[str]:
         """Return a product with block-quantized weights; the other factor's rows are quantized to bytes first."""
@@ -216,18 +217,20 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
 
         The functor captures by value, so that captured values stay in registers, except that random streams have state.
         """
-        lines = self.epilogue()
+        captured, lines = self.epilogue()
         multiple, held = math.gcd(columns, WIDEST_PANEL) if isinstance(columns, int) else 1, "&" if self.kernel.streams else "="
         chosen = f"{multiple}" if element == "float" else f"{multiple}, {element}"
         return [
-            f"    rl::epilogue_of<{chosen}>([{held}](auto lane, long x, long r, auto value) {{",
+            f"    rl::epilogue_of<{chosen}>([{', '.join([held, *captured])}](auto lane, long x, long r, auto value) {{",
             *[f"  {line}" for line in lines],
             f"}}){end}",
         ]
 
-    def epilogue(self) -> list[str]:
-        """Return the statements for each tile of results: the fused loops' bodies, and stores of needed values."""
+    def epilogue(self) -> tuple[list[str], list[str]]:
+        """Return the captures of elements that all results share, and the statements for each tile of results: the fused loops'
+        bodies, and stores of needed values."""
         writer = StatementWriter(self.r, self.pointer, self.element_type, self.stream)
+        writer.captured = {}
         writer.local[self.template.name] = "value"
         if self.template.name in self.stored:
             writer.lines.append(self.store(self.template.name, self.group.domain, "value"))
@@ -236,7 +239,7 @@ class TemplateKernel(AttentionWriter, ConvolutionWriter, RecurrentWriter, Librar
             if member.name in self.stored:
                 writer.lines.append(self.store(member.name, self.group.domain, result))
             writer.local[member.name] = result
-        return writer.lines
+        return [f"{name} = {text}" for text, name in writer.captured.items()], writer.lines
 
 
 def _stays_in_cache(rows: Size, depth: Size) -> bool:

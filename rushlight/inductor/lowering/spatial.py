@@ -22,6 +22,7 @@ from rushlight.inductor.lowering.pointwise import add
 from rushlight.inductor.lowering.products import in_float32, in_type
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.volumes import by_positions, gradient_by_positions
+from rushlight.inductor.lowering.word_convolutions import convolution_by_words, multiplies_by_words
 from rushlight.inductor.sizes import hint
 from rushlight.inductor.tensor_box import TensorBox
 
@@ -29,12 +30,22 @@ from rushlight.inductor.tensor_box import TensorBox
 @lowering("convolution")
 def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     kind = input.dtype
+    if not transposed and multiplies_by_words(input, weight, groups):
+        made = _convolve_by_words(graph, input, weight, stride, padding, dilation)
+        return in_type(graph, _add_bias(graph, made, bias if bias is None else in_float32(graph, bias)), kind)
     if kind is not float32:
         input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
     if not transposed:
         return in_type(graph, plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
     made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)
     return in_type(graph, _add_bias(graph, made, bias), kind)
+
+
+def _convolve_by_words(graph, input, weight, stride, padding, dilation) -> TensorBox:
+    if len(weight.size) == 4:
+        return convolution_by_words(graph, input, weight, stride, padding, dilation)
+    image, filters = as_images(input), as_images(weight)
+    return as_rows(convolution_by_words(graph, image, filters, [1, *stride], [0, *padding], [1, *dilation]))
 
 
 def plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups) -> TensorBox:

@@ -6,7 +6,7 @@
 
 #include <rushlight/byte_gemm.h>
 #include <rushlight/conv.h>
-#include <rushlight/tile_registers.h>
+#include <rushlight/tile_windows.h>
 
 namespace rl {
 
@@ -33,16 +33,16 @@ constexpr long byte_block_rows(const conv_shape& s) {
 // The number of outliers of a block that scratch memory has room for.
 constexpr long outlier_room(const conv_shape& s) { return byte_block_rows(s) * byte_row_bytes(s) / 8 + 64; }
 
-// Scratch memory of a thread: a block, the same block widened to 16 bits, its outliers, and the initial sums.
-constexpr long byte_scratch_bytes(const conv_shape& s) {
-  const long outliers = outlier_room(s) + byte_block_rows(s) + 1, starts = s.outputs + s.groups * tile_columns;
-  return (3 * byte_block_rows(s) * byte_row_bytes(s) + (outliers + starts) * (long)sizeof(int32_t) + 63) / 64 * 64;
-}
+// The initial sums of all panels, and the offsets of a window's runs.
+constexpr long byte_starts_bytes(const conv_shape& s) { return (s.outputs + s.groups * tile_columns) * (long)sizeof(int32_t); }
+constexpr long byte_offsets_bytes(const conv_shape& s) { return s.kernel_height * s.kernel_width * (long)sizeof(long); }
 
-// Return the size of parts of `count` that are as equal as possible, each of at most `limit`.
-constexpr long even_share(long count, long limit) {
-  const long parts = (count + limit - 1) / limit;
-  return parts ? (count + parts - 1) / parts : limit;
+// Scratch memory of a thread: the initial sums and the offsets; then a block of rows, the same block widened to 16 bits, and its
+// outliers, or the lines that tile registers read.
+constexpr long byte_scratch_bytes(const conv_shape& s) {
+  const long outliers = outlier_room(s) + byte_block_rows(s) + 1, block = byte_block_rows(s) * byte_row_bytes(s);
+  const long lines = window_plan(s, byte_row_bytes(s)).bytes(), rows = 3 * block + outliers * (long)sizeof(int32_t);
+  return (byte_starts_bytes(s) + byte_offsets_bytes(s) + largest(rows, lines) + 128 + 63) / 64 * 64;
 }
 
 #ifndef RL_PREBUILT
@@ -64,15 +64,6 @@ RL_INLINE void copy_bytes(const uint8_t* from, uint8_t* to, long count) {
   } else {
     for (long i = 0; i < count; ++i) to[i] = from[i];
   }
-}
-
-RL_INLINE void flip_bytes(uint8_t* bytes, long count, uint8_t flip) {
-  long i = 0;
-  for (; i + (long)sizeof(byte_vector) <= count; i += sizeof(byte_vector)) {
-    const byte_vector flipped = load_bytes<byte_vector>(bytes + i) ^ flip;
-    __builtin_memcpy(bytes + i, &flipped, sizeof flipped);
-  }
-  for (; i < count; ++i) bytes[i] ^= flip;
 }
 
 // Gather a row of a window: taps at x, x + dilation and so on; taps outside the image give the filler.
@@ -102,13 +93,54 @@ RL_INLINE void gather_window(const conv_shape& s, const byte_input& in, const ui
   if (in.flip) flip_bytes(out, to - out, in.flip);
 }
 
+constexpr long gathered_part = 32;  // bytes that are moved at once, also beyond the end of a row of taps
+
+// Gather a window inside an image whose taps are contiguous in a line. Writes, and reads, up to a part beyond the taps.
+template <int Parts> RL_INLINE void gather_inner(const uint8_t* from, long line, long taps, long rows, uint8_t* to) {
+  const auto copy_row = [&] {
+    RL_UNROLL for (int i = 0; i < Parts; ++i) __builtin_memcpy(to + i * gathered_part, from + i * gathered_part, gathered_part);
+    from += line, to += taps;
+  };
+  for (; rows >= 3; rows -= 3) RL_UNROLL for (int i = 0; i < 3; ++i) copy_row();
+  for (; rows > 0; --rows) copy_row();
+}
+
+// Gathers windows of output pixels, over the channels of a group.
+struct window_gatherer {
+  const conv_shape& s;
+  const byte_input& in;
+  long offset;  // of the group's channels
+  long line, taps, parts;
+  long inside;  // bytes of the images before which an inner window's last row of taps must begin
+
+  RL_INLINE window_gatherer(const conv_shape& s, const byte_input& in, long group)
+      : s(s), in(in), offset(group * s.group_channels()), line(s.width * s.channels), taps(s.kernel_width * s.group_channels()) {
+    const bool together = s.groups == 1 && s.dilation_width == 1 && taps <= 2 * gathered_part;
+    parts = together ? (taps + gathered_part - 1) / gathered_part : 0;
+    inside = s.images * s.height * line - parts * gathered_part;
+  }
+
+  // Gather the window whose first tap is at (y, x).
+  RL_INLINE void gather(long image, long y, long x, uint8_t* out) const {
+    const long reach = (s.kernel_height - 1) * s.dilation_height, first = image * s.height * line + y * line + x * s.channels;
+    const bool inner = parts && y >= 0 && x >= 0 && y + reach < s.height && x + s.kernel_width <= s.width;
+    if (!inner || first + reach * line > inside)
+      return gather_window(s, in, in.data + image * s.height * line + offset, y, x, out);
+    const uint8_t* const from = in.data + first;
+    if (parts == 1) gather_inner<1>(from, s.dilation_height * line, taps, s.kernel_height, out);
+    else gather_inner<2>(from, s.dilation_height * line, taps, s.kernel_height, out);
+    if (in.flip) flip_bytes(out, s.depth(), in.flip);
+  }
+};
+
 // Gather the windows of `count` output pixels from number `first` on, over the channels of a group.
-inline void gather_windows(const conv_shape& s, const byte_input& in, long group, long first, long count, uint8_t* out) {
-  const long width = s.out_width(), height = s.out_height();
+RL_KERNEL void gather_windows(const conv_shape& s, const byte_input& in, long group, long first, long count, uint8_t* out) {
+  const window_gatherer windows(s, in, group);
+  const long width = s.out_width(), height = s.out_height(), row = byte_row_bytes(s);
   long column = first % width, line = first / width % height, image = first / width / height;
-  for (long i = 0; i < count; ++i, out += byte_row_bytes(s)) {
-    const uint8_t* const from = in.data + image * s.height * s.width * s.channels + group * s.group_channels();
-    gather_window(s, in, from, line * s.stride_height - s.pad_height, column * s.stride_width - s.pad_width, out);
+  for (long i = 0; i < count; ++i, out += row) {
+    windows.gather(image, line * s.stride_height - s.pad_height, column * s.stride_width - s.pad_width, out);
+    if (row > s.depth()) __builtin_memset(out + s.depth(), 0, row - s.depth());
     if (++column < width) continue;
     column = 0;
     if (++line == height) line = 0, ++image;
@@ -191,15 +223,10 @@ RL_INLINE void emit_sums(int32_t* c, long first, long count, long at, const byte
   emit(c, first, count, columns.first + at, smallest(columns.count - at, (long)tile_columns));
 }
 
-// Multiply a block by the panel that begins at column `at` of a group; `in_tiles` allows tile registers.
+// Multiply a block by the panel that begins at column `at` of a group.
 RL_INLINE void multiply_block(byte_block& block, long first, long count, const int8_t* panel, long depth, long at,
-                              const byte_columns& columns, bool in_tiles, const sums_epilogue& emit) {
+                              const byte_columns& columns, const sums_epilogue& emit) {
   const long words = byte_words(depth);
-  if (in_tiles && count >= register_rows) {
-    const auto emit_rows = [&](int32_t* c, long row, long rows) { emit_sums(c, first + row, rows, at, columns, emit); };
-    multiply_rows_in_tiles<unsigned_by_signed>(block.rows, block.row, count, words * byte_word, panel, words, emit_rows);
-    return;
-  }
   const byte_way way = byte_way_for(facts_of(panel, depth)->limits, block.largest);
   if (way.widens && !block.is_widened) {
     for (long i = 0; i < count; ++i) widen_row(block.rows + i * block.row, words, block.widened + i * words * byte_word);
@@ -236,27 +263,132 @@ void byte_convolution(const conv_shape& s, byte_input in, const int8_t* packed, 
 void byte_depthwise(const conv_shape& s, byte_input in, const int16_t* weight, sums_epilogue emit);
 
 #ifndef RL_PREBUILT
+// How tasks divide a layer: blocks of pixels, of groups, and cuts of the panels if blocks are too few for the threads.
+struct byte_tasks {
+  long blocks, groups, panels, share, cuts;
+
+  RL_INLINE byte_tasks(long blocks, const conv_shape& s)
+      : blocks(blocks), groups(s.groups), panels(byte_panels(s.outputs / s.groups)) {
+    const long tasks = blocks * groups, wanted = 4 * thread_count();
+    const long cuts_wanted = thread_count() == 1 || !tasks ? 1 : (wanted + tasks - 1) / tasks;
+    share = (panels + cuts_wanted - 1) / cuts_wanted, cuts = (panels + share - 1) / share;
+  }
+  RL_INLINE long count() const { return blocks * groups * cuts; }
+};
+
+// A thread's scratch memory.
+struct byte_scratch {
+  int32_t* starts;
+  long* offsets;
+  char* rest;
+
+  RL_INLINE byte_scratch(const conv_shape& s, void* scratch) {
+    char* const own = (char*)scratch + thread_index() * byte_scratch_bytes(s);
+    starts = (int32_t*)own;
+    offsets = (long*)(own + (byte_starts_bytes(s) + 63) / 64 * 64);
+    rest = (char*)offsets + (byte_offsets_bytes(s) + 63) / 64 * 64;
+  }
+};
+
+#ifdef RL_TILES
+// Return whether rows of A lie in the image as tile registers need them.
+RL_INLINE bool lies_in_rows(const conv_shape& s, const byte_input& in) {
+  return s.pointwise() && !in.flip && s.group_channels() == byte_row_bytes(s);
+}
+
+// Return the number of blocks of rows: at least 16 rows each, if there are so many, and no more than scratch memory holds.
+RL_INLINE long row_blocks_of(const conv_shape& s, const byte_input& in, long rows) {
+  const long fewest = 2 * register_rows, most = lies_in_rows(s, in) ? window_bytes / byte_row_bytes(s) : 0;
+  const long limit = largest(fewest, byte_block_rows(s), most);
+  return (rows + limit - 1) / limit;
+}
+
+// Return rows [first, first + count) of A as a block: where they lie, or gathered.
+RL_INLINE window_block block_of_rows(const conv_shape& s, const byte_input& in, long group, long first, long count, char* scratch) {
+  const bool in_place = lies_in_rows(s, in);
+  const char* const rows = (const char*)in.data + first * s.channels + group * s.group_channels();
+  if (!in_place) gather_windows(s, in, group, first, count, (uint8_t*)scratch);
+  return {in_place ? rows : scratch, count, in_place ? s.channels : byte_row_bytes(s), count, count, 1, 1, first, 0};
+}
+
+// The panels of all groups: `bytes` each, with the initial sums of their columns; null for zeros.
+template <class S> struct tile_panels {
+  const char* first;
+  long bytes;
+  const S* starts;
+};
+
+// Compute a convolution in tile registers, with at least 16 output pixels. Elements of several bytes are channels of bytes here.
+template <class Kind>
+RL_INLINE void convolve_in_tiles(const conv_shape& s, const byte_input& in, const tile_panels<typename Kind::sum>& panels,
+                                 const byte_scratch& own, const epilogue_for<typename Kind::sum>& emit) {
+  window_plan plan(s, byte_row_bytes(s));
+  const tile_region region(true, plan.step);
+  const long rows = s.images * s.out_height() * s.out_width(), outputs = s.outputs / s.groups;
+  if (plan.from_lines && thread_count() > 1) plan.cut(s, 4 * thread_count() / byte_panels(outputs));
+  const long row_blocks = row_blocks_of(s, in, rows);
+  const byte_tasks tasks(plan.from_lines ? line_block::count(s, plan) : row_blocks, s);
+  const line_source source = {(const char*)in.data, in.filler, in.flip};
+  const window_runs runs = {own.offsets, plan.runs, plan.run / plan.step, plan.step};
+  const auto emit_sums = [&](const typename Kind::sum* c, long pixel, long pixels, long column) {
+    emit(c, pixel, pixels, column, smallest(outputs - column % outputs, (long)tile_columns));
+  };
+  window_product<Kind> product;
+  window_block block;
+  long held = -1, group_held = -1;
+  for (const long task : shared(tasks.count())) {
+    const long at = task / tasks.cuts / s.groups, group = task / tasks.cuts % s.groups;
+    if (held < 0) find_offsets(s, plan, own.offsets);
+    if (plan.from_lines) {
+      if (at != held) block = copy_lines(s, plan, source, line_block::at(s, plan, at), own.rest);
+    } else if (at != held || group != group_held) {
+      const long first = rows * at / row_blocks, end = rows * (at + 1) / row_blocks;
+      block = block_of_rows(s, in, group, first, end - first, own.rest);
+    }
+    held = at, group_held = group;
+    window_block part = block;
+    if (plan.from_lines) part.rows += group * s.group_channels();
+    const long first = task % tasks.cuts * tasks.share, end = smallest(tasks.panels, first + tasks.share);
+    for (long panel = first; panel < end; ++panel) {
+      const long number = group * tasks.panels + panel, ahead = number + 1 < s.groups * tasks.panels ? panels.bytes : 0;
+      const char* const weights = panels.first + number * panels.bytes;
+      const auto* const start = panels.starts ? panels.starts + number * tile_columns : nullptr;
+      const long column = group * outputs + panel * tile_columns;
+      product.multiply(part, runs, weights, start, {weights + panels.bytes, ahead}, column, emit_sums);
+    }
+    product.finish(emit_sums);
+  }
+}
+
+RL_KERNEL void byte_convolution_in_tiles(const conv_shape& s, const byte_input& in, const int8_t* packed, void* scratch,
+                                         const sums_epilogue& emit) {
+  const byte_scratch own(s, scratch);
+  int32_t limits[chain_lengths] = {};
+  begin_sums(s.groups * byte_panels(s.outputs / s.groups), s.depth(), packed, in.zero(), own.starts, limits);
+  convolve_in_tiles<unsigned_by_signed>(s, in, {(const char*)packed, byte_panel_bytes(s.depth()), own.starts}, own, emit);
+}
+#endif
+
 RL_KERNEL void byte_convolution(const conv_shape& s, byte_input in, const int8_t* packed, void* scratch, sums_epilogue emit) {
-  const long rows = s.images * s.out_height() * s.out_width();
-  const tile_region in_tiles(rows >= register_rows && has_tiles<unsigned_by_signed>());
-  const long limit = byte_block_rows(s), most = in_tiles ? even_share(rows, limit) : limit, blocks = (rows + most - 1) / most;
-  const long outputs = s.outputs / s.groups, panels = byte_panels(outputs), wanted = 4 * thread_count(), depth = s.depth();
-  const long tasks = blocks * s.groups, cuts_wanted = thread_count() == 1 || !tasks ? 1 : (wanted + tasks - 1) / tasks;
-  const long share = (panels + cuts_wanted - 1) / cuts_wanted, cuts = (panels + share - 1) / share;
-  char* const own = (char*)scratch + thread_index() * byte_scratch_bytes(s);
-  int32_t* const start = (int32_t*)(own + 3 * byte_block_rows(s) * byte_row_bytes(s)) + outlier_room(s) + byte_block_rows(s) + 1;
+  const long rows = s.images * s.out_height() * s.out_width(), most = byte_block_rows(s);
+#ifdef RL_TILES
+  if (rows >= register_rows && has_tiles<unsigned_by_signed>()) return byte_convolution_in_tiles(s, in, packed, scratch, emit);
+#endif
+  const long outputs = s.outputs / s.groups, depth = s.depth();
+  const byte_tasks tasks((rows + most - 1) / most, s);
+  const byte_scratch own(s, scratch);
   int32_t limits[chain_lengths] = {};
   byte_block block;
   long held = -1;
-  for (const long task : shared(tasks * cuts)) {
-    const long at = task / cuts, group = at / blocks, first = at % blocks * most, count = smallest(most, rows - first);
-    if (held < 0) begin_sums(s.groups * panels, depth, packed, in.zero(), start, limits);
-    if (at != held) block = gather_block(s, in, limits, group, first, count, own), held = at;
-    const long end = smallest(panels, (task % cuts + 1) * share);
-    for (long panel = task % cuts * share; panel < end; ++panel) {
-      const byte_columns columns = {group * outputs, outputs, start + group * panels * tile_columns};
-      multiply_block(block, first, count, packed + (group * panels + panel) * byte_panel_bytes(depth), depth,
-                     panel * tile_columns, columns, (bool)in_tiles, emit);
+  for (const long task : shared(tasks.count())) {
+    const long at = task / tasks.cuts, group = at / tasks.blocks, first = at % tasks.blocks * most;
+    const long count = smallest(most, rows - first), from = task % tasks.cuts * tasks.share;
+    if (held < 0) begin_sums(s.groups * tasks.panels, depth, packed, in.zero(), own.starts, limits);
+    if (at != held) block = gather_block(s, in, limits, group, first, count, own.rest), held = at;
+    for (long panel = from; panel < smallest(tasks.panels, from + tasks.share); ++panel) {
+      const byte_columns columns = {group * outputs, outputs, own.starts + group * tasks.panels * tile_columns};
+      multiply_block(block, first, count, packed + (group * tasks.panels + panel) * byte_panel_bytes(depth), depth,
+                     panel * tile_columns, columns, emit);
     }
   }
 }

@@ -12,6 +12,7 @@
 // 16 bits before they are multiplied.
 #pragma once
 
+#include <rushlight/tile_registers.h>
 #include <rushlight/word_gemm.h>
 
 namespace rl {
@@ -32,7 +33,16 @@ constexpr int activation_offset = 128;  // subtracted from activations before th
 constexpr int activation_offset = 0;
 #endif
 
-constexpr long byte_words(long depth) { return (depth + byte_word - 1) / byte_word; }
+// The words of a row: with tile registers rounded up, by fewer than 16, to whole equal steps.
+constexpr long byte_words(long depth) {
+  const long words = (depth + byte_word - 1) / byte_word;
+#ifdef RL_TILES
+  const long steps = (words + register_bytes / byte_word - 1) / (register_bytes / byte_word);
+  return steps ? (words + steps - 1) / steps * steps : 0;
+#else
+  return words;
+#endif
+}
 
 // The statistics stored after the words of a panel.
 struct panel_facts {

@@ -166,13 +166,16 @@ template <class V> RL_INLINE V multiply_add(V x, V factor, V addend) {
 template <class V> RL_INLINE auto nearest(V x, V low, V high) {
   constexpr float magic = 12582912.0f;  // 1.5 * 2^23: the last bit of its mantissa is worth 1
   const V within = larger(smaller(x, high), low);
+#ifdef RL_GCC_AVX512
+  if constexpr (same<V, vec<float>>) return bitcast<vec<int32_t>>(__builtin_ia32_cvtps2dq512_mask(within, vec<int32_t>{}, -1, 4));
+#endif
   return bitcast<like<V, int32_t>>(within + magic) - bitcast<int32_t>(magic);
 }
 
 // The maximum and the minimum; NaN if either operand is NaN. In a chain of them, each call only tests its new operand for NaN.
 template <class V> RL_INLINE V maximum(V a, V b) { return where(isnan(b), b, larger(b, a)); }
 template <class V> RL_INLINE V minimum(V a, V b) { return where(isnan(b), b, smaller(b, a)); }
-template <class V> RL_INLINE V relu(V x) { return where(lt(x, splat<V>(0)), splat<V>(0), x); }
+template <class V> RL_INLINE V relu(V x) { return larger(splat<V>(0), x); }
 
 template <class V> RL_INLINE V sqrt(V x) {
 #ifdef RL_GCC_AVX512
