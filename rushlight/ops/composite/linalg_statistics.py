@@ -7,10 +7,12 @@ import warnings
 from rushlight.core.dtype import bool_, get_default_dtype
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.linalg_common import adjoint, aten
+from rushlight.ops.composite.network.common import checked_later, values_of
 from rushlight.ops.registry import composite
 
 
-def _check_weights(kind: str, weights: Tensor, count: int, integral: bool) -> None:
+def _checked_weights(kind: str, weights: Tensor, count: int, integral: bool) -> Tensor:
+    """Return the weights of observations, which are checked to be of a fitting dtype and number, and not negative."""
     if weights.dim() > 1:
         raise RuntimeError(f"cov(): expected {kind} to have one or fewer dimensions but got {weights.dim()}")
     if integral and (not weights.dtype.is_integral or weights.dtype is bool_):
@@ -22,8 +24,11 @@ def _check_weights(kind: str, weights: Tensor, count: int, integral: bool) -> No
             f"cov(): expected {kind} to have the same numel as there are observations in the input but got "
             f"{weights.numel()} != {count}"
         )
-    if count and not weights.is_meta and not weights._impl.fake and weights.amin().item() < 0:
-        raise RuntimeError(f"cov(): {kind} cannot be negative")
+    message = f"cov(): {kind} cannot be negative"
+    known = values_of(weights)
+    if known is not None and (known < 0).any():
+        raise RuntimeError(message)
+    return checked_later(weights, lambda x: x >= 0, RuntimeError, message)
 
 
 @composite("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
@@ -37,9 +42,10 @@ def cov(self, *, correction=1, fweights=None, aweights=None):
     rows = self if self.dim() == 2 else aten.view.default(self, (1, -1)) if self.dim() else aten.reshape.default(self, (1, 1))
     rows = rows.to(get_default_dtype()) if rows.dtype.is_integral else rows
     count = rows.size(1)
-    for kind, weights, integral in (("fweights", fweights, True), ("aweights", aweights, False)):
-        if weights is not None:
-            _check_weights(kind, weights, count, integral)
+    if fweights is not None:
+        fweights = _checked_weights("fweights", fweights, count, True)
+    if aweights is not None:
+        aweights = _checked_weights("aweights", aweights, count, False)
     weights = fweights if aweights is None else aweights if fweights is None else fweights * aweights
     total = count if weights is None else aten.sum.dim_IntList(weights, None)
     weighted = rows if weights is None else rows * weights
@@ -56,8 +62,9 @@ def _scale(total: Tensor | int, weights: Tensor | None, aweights: Tensor | None,
         scale = total - correction * aten.sum.dim_IntList(weights * aweights, None) / total
     else:
         scale = total - correction
-    known = not isinstance(scale, Tensor) or not (scale.is_meta or scale._impl.fake)
-    if known and float(scale) <= 0:
+    if isinstance(scale, Tensor) and values_of(scale) is None:
+        return scale.clamp(min=0)
+    if float(scale) <= 0:
         message = "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."
         warnings.warn(message, stacklevel=2)
         return scale * 0 if isinstance(scale, Tensor) else _zero()
