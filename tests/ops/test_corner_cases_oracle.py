@@ -410,3 +410,29 @@ def test_fractions_are_true_in_sums_of_bools(name, kind):
 @pytest.mark.parametrize("name", RANDOM_FINDINGS)
 def test_random_findings(name):
     check(RANDOM_FINDINGS[name])
+
+
+STRIDED_RESULTS = {
+    "masked_fill": lambda lib, x: lib.masked_fill(x.t(), x.t() > 0, 0.0),
+    "masked_fill by a mask in another order": lambda lib, x: lib.masked_fill(x, lib.ones(3, 2).t() > 0, 1.0),
+    "masked_fill of a tensor": lambda lib, x: x.t().masked_fill(x.t() > 0, lib.tensor(2.0)),
+    "hardshrink": lambda lib, x: lib.nn.functional.hardshrink(x.t()),
+    "softshrink": lambda lib, x: lib.nn.functional.softshrink(x.t()),
+    "hardtanh": lambda lib, x: lib.nn.functional.hardtanh(x.t()),
+    "elu": lambda lib, x: lib.nn.functional.elu(x.t()),
+    "softplus": lambda lib, x: lib.nn.functional.softplus(x.t()),
+    "nan_to_num": lambda lib, x: lib.nan_to_num(x.t()),
+    "complex": lambda lib, x: lib.complex(x.t(), lib.ones(3, 2)),
+    "polar": lambda lib, x: lib.polar(x.t(), lib.ones(3, 2)),
+    "matrix_power 0": lambda lib, x: lib.matrix_power(x[:, :2].t(), 0),
+    "matrix_power 1": lambda lib, x: lib.matrix_power(x[:, :2].t(), 1),
+    "irfft2": lambda lib, x: lib.fft.irfft2(x.t()),
+    "irfftn": lambda lib, x: lib.fft.irfftn(lib.ones(2, 3, 4).permute(2, 0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", STRIDED_RESULTS)
+def test_results_have_the_strides_of_pytorch(name):
+    call = STRIDED_RESULTS[name]
+    ours, theirs = (call(lib, lib.tensor([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])) for lib in (rushlight, torch))
+    assert tuple(ours.shape) == tuple(theirs.shape) and ours.stride() == theirs.stride()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.core.dtype import bool_, float16, float32, float64
 from rushlight.core.layout import strided
+from rushlight.core.strides import contiguous_strides, elementwise_strides
 from rushlight.core.tensor import Tensor
 from rushlight.ops.lazy_views import CONJUGATE, NEGATIVE, lazy_bits, toggle_lazy_bits
 from rushlight.ops.packet import namespaces
@@ -43,8 +44,15 @@ def polar(abs, angle):
 
 
 def _from_parts(real: Tensor, imag: Tensor) -> Tensor:
-    pair = aten.stack.default(list(aten.broadcast_tensors.default([real, imag])), -1)
-    return aten.view_as_complex.default(pair)
+    """Return complex numbers in the memory order of an elementwise result."""
+    parts = list(aten.broadcast_tensors.default([real, imag]))
+    sizes = parts[0]._impl.sizes
+    strides = elementwise_strides(sizes, [(part._impl.sizes, part._impl.strides) for part in (real, imag)])
+    if strides == contiguous_strides(sizes):
+        return aten.view_as_complex.default(aten.stack.default(parts, -1))
+    order = sorted(range(len(sizes)), key=lambda dim: -strides[dim])
+    pair = aten.stack.default([aten.permute.default(part, order) for part in parts], -1)
+    return aten.permute.default(aten.view_as_complex.default(pair), [order.index(dim) for dim in range(len(order))])
 
 
 def _check_parts(first: Tensor, second: Tensor) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import bool_, finfo, float64, int32, int64
+from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.linalg_common import adjoint, aten, identity
 from rushlight.ops.meta.linalg_checks import (
@@ -194,14 +195,15 @@ def linalg_matrix_power(self, n):
         return linalg_matrix_power(linalg_inv(self), -n)
     if n == 0:
         # Return the identity as a function of `self`, so that it has a gradient, which is 0.
-        return aten.where.self(aten.ones_like.default(self, dtype=bool_), identity(sizes[-1], self), self)
+        made = aten.where.self(aten.ones_like.default(self, dtype=bool_), identity(sizes[-1], self), self)
+        return aten.contiguous.default(made)
     result, square = None, self
     while True:
         if n & 1:
             result = square if result is None else aten.matmul.default(result, square)
         n >>= 1
         if not n:
-            return aten.clone.default(result) if result is self else result
+            return aten.clone.default(result, memory_format=contiguous_format) if result is self else result
         square = aten.matmul.default(square, square)
 
 

@@ -123,7 +123,7 @@ def _clamp_on_one_side(self: Tensor, bound: Tensor | complex, is_beyond: Callabl
         missing = missing.logical_or(aten.isnan.default(bound))
     elif isinstance(bound, float) and math.isnan(bound):
         missing = aten.ones_like.default(missing)
-    return masked_fill(found, missing, math.nan)
+    return filled(found, missing, math.nan)
 
 
 @with_inplace("floor_divide(Tensor self, Tensor other) -> Tensor", overload="Tensor")
@@ -283,6 +283,11 @@ def allclose(self, other, rtol=1e-05, atol=1e-08, equal_nan=False):
 
 @with_inplace("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
 def masked_fill(self, mask, value):
+    return aten.contiguous.default(filled(self, mask, value))
+
+
+def filled(self: Tensor, mask: Tensor, value: complex) -> Tensor:
+    """Return `self` with a number where the mask is true, in the memory order of `self`; errors as of masked_fill."""
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
     _check_fits(self, of_number(value))
@@ -301,7 +306,7 @@ def masked_fill_tensor(self, mask, value):
     _check_fits(self, value.dtype)
     if value._impl.storage.buffer is not None and not value._impl.fake:
         check_number(value._impl.array.reshape(()).tolist(), self.dtype)
-    return aten.where.self(mask, value.to(self.dtype), self)
+    return aten.contiguous.default(aten.where.self(mask, value.to(self.dtype), self))
 
 
 def _check_fits(self: Tensor, kind: dtype) -> None:
@@ -381,6 +386,6 @@ def nan_to_num(self, nan=None, posinf=None, neginf=None):
     if self.dtype.is_complex:
         return aten.view_as_complex.default(nan_to_num(aten.view_as_real.default(self), nan, posinf, neginf))
     largest = finfo(self.dtype).max
-    filled = masked_fill(self, aten.isnan.default(self), 0.0 if nan is None else nan)
-    filled = masked_fill(filled, self == float("inf"), largest if posinf is None else posinf)
-    return masked_fill(filled, self == float("-inf"), -largest if neginf is None else neginf)
+    finite = filled(self, aten.isnan.default(self), 0.0 if nan is None else nan)
+    finite = filled(finite, self == float("inf"), largest if posinf is None else posinf)
+    return filled(finite, self == float("-inf"), -largest if neginf is None else neginf)

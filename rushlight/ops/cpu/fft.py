@@ -11,7 +11,7 @@ from rushlight.core.lazy_module import optional
 from rushlight.core.parallel import get_num_threads
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.results import by_strides, contiguous
-from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform, transformed_strides
+from rushlight.ops.meta.fft import COMPLEX, REAL, check_transform, real_strides, transformed_strides
 from rushlight.ops.registry import cpu
 
 # NumPy's and SciPy's names for normalising by 1, by the root of the number of points, and by that number.
@@ -60,7 +60,8 @@ def c2r(self, dim, normalization, last_dim_size):
         return contiguous(np.zeros(sizes, kind.numpy), kind)
     if len(dim) > 1:
         array = _transform("ifftn", array, axes=dim[:-1], norm=norm)
-    return _laid_out(self, dim, _transform("irfft", array, n=last_dim_size, axis=dim[-1], norm=norm), kind)
+    made = _transform("irfft", array, n=last_dim_size, axis=dim[-1], norm=norm)
+    return by_strides(made, kind, real_strides(self, dim, made.shape))
 
 
 def _laid_out(self: Tensor, dim: Sequence[int], made: np.ndarray, kind: dtype) -> Tensor:

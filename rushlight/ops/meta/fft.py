@@ -36,7 +36,18 @@ def _with_last(self: Tensor, dim: Sequence[int], size: int) -> tuple[int, ...]:
 
 def transformed_strides(self: Tensor, dim: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of a transform of those sizes: transformed dimensions innermost, otherwise in the input's order."""
+    return _transformed(self._impl.strides, dim, sizes)
+
+
+def real_strides(self: Tensor, dim: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of a transform to real numbers: one over the other dimensions, then one over the last."""
     strides = self._impl.strides
+    if len(dim) > 1:
+        strides = _transformed(strides, dim[:-1], self._impl.sizes)
+    return _transformed(strides, dim[-1:], sizes)
+
+
+def _transformed(strides: tuple[int, ...], dim: Sequence[int], sizes: tuple[int, ...]) -> tuple[int, ...]:
     chosen = [wrap_dim(axis, len(sizes)) for axis in dim]
     others = [axis for axis in range(len(sizes)) if axis not in chosen]
     order = [*sorted(others, key=lambda axis: -strides[axis]), *sorted(chosen, key=lambda axis: -strides[axis])]
@@ -61,4 +72,4 @@ def r2c(self, dim, normalization, onesided):
 def c2r(self, dim, normalization, last_dim_size):
     check_transform(self, COMPLEX, "_fft_c2r", dim, normalization)
     sizes = _with_last(self, dim, last_dim_size)
-    return empty(sizes, self.dtype.to_real(), transformed_strides(self, dim, sizes))
+    return empty(sizes, self.dtype.to_real(), real_strides(self, dim, tuple(sizes)))

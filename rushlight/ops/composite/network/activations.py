@@ -7,6 +7,7 @@ import math
 from rushlight.core.dtype import bool_, finfo, float64, uint8
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.common import aten, inplace
+from rushlight.ops.composite.pointwise import filled
 from rushlight.ops.composite.precision import in_full_precision
 from rushlight.ops.meta.checks import not_implemented
 from rushlight.ops.promotion import check_number
@@ -68,7 +69,7 @@ def rrelu(self, lower=0.125, upper=1.0 / 3, training=False, generator=None):
 def elu(self, alpha=1, scale=1, input_scale=1):
     # The negative branch gets no positive numbers: their exponentials could overflow and make the gradient NaN.
     positive = self > 0
-    bent = _scale(_scale(self.masked_fill(positive, 0), input_scale).expm1(), alpha * scale)
+    bent = _scale(_scale(filled(self, positive, 0), input_scale).expm1(), alpha * scale)
     return aten.where.self(positive, _scale(self, scale), bent)
 
 
@@ -103,7 +104,7 @@ def hardtanh(self, min_val=-1, max_val=1):
     if min_val != min_val or max_val != max_val:
         return aten.full_like.default(self, math.nan)
     min_val = max_val if min_val > max_val else min_val
-    return self.masked_fill(self <= min_val, min_val).masked_fill(self >= max_val, max_val)
+    return filled(filled(self, self <= min_val, min_val), self >= max_val, max_val)
 
 
 @composite("relu6(Tensor self) -> Tensor")
@@ -128,7 +129,7 @@ def hardswish(self):
 def softplus(self, beta=1, threshold=20):
     scaled = _scale(self, beta)
     linear = scaled > threshold
-    bent = scaled.masked_fill(linear, 0).exp().log1p()
+    bent = filled(scaled, linear, 0).exp().log1p()
     return aten.where.self(linear, self, bent if beta == 1 else bent / beta)
 
 
@@ -156,22 +157,22 @@ def threshold(self, threshold, value):
 
 @in_full_precision
 def _threshold(self, threshold, value):
-    return self.masked_fill(self <= threshold, value)
+    return filled(self, self <= threshold, value)
 
 
 @composite("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
 def hardshrink(self, lambd=0.5):
-    return self.masked_fill((self >= -lambd).logical_and(self <= lambd), 0)
+    return filled(self, (self >= -lambd).logical_and(self <= lambd), 0)
 
 
 @composite("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
 @in_full_precision
 def softshrink(self, lambd=0.5):
-    if not lambd >= 0:
+    if not 0 <= lambd <= finfo(self.dtype).max:
         raise RuntimeError(
             f"lambda must be in range [0, {finfo(self.dtype).max}] for input dtype {self.dtype}, but found {lambd}."
         )
-    return (self - self.sign() * lambd).masked_fill(self.abs() <= lambd, 0)
+    return filled(self - self.sign() * lambd, self.abs() <= lambd, 0)
 
 
 @composite("glu(Tensor self, int dim=-1) -> Tensor")

@@ -8,6 +8,7 @@ from rushlight.core.dtype import bool_
 from rushlight.core.tensor import Tensor
 from rushlight.ops.composite.network.activations import log_sigmoid
 from rushlight.ops.composite.network.common import MEAN, aten, checked_later, reduce_loss, values_of
+from rushlight.ops.composite.pointwise import filled
 from rushlight.ops.promotion import check_number, result_type
 from rushlight.ops.registry import check_castable, composite
 
@@ -62,7 +63,7 @@ MIN_VARIANCE = 1e-12  # clamps p * (1 - p) in the gradient of binary cross entro
 def _bounded_log(x):
     """Compute log(x) clamped to at least -100, with gradient 0 below."""
     zero = x == 0
-    return x.masked_fill(zero, 1).log().clamp(min=-100).masked_fill(zero, -100)
+    return filled(filled(x, zero, 1).log().clamp(min=-100), zero, -100)
 
 
 @composite("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=1) -> Tensor")
@@ -123,7 +124,7 @@ def poisson_nll_loss(input, target, log_input, full, eps, reduction):
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (target * (2 * math.pi)).log()
-        loss = loss + stirling.masked_fill(target <= 1, 0).to(loss.dtype)
+        loss = loss + filled(stirling, target <= 1, 0).to(loss.dtype)
     return reduce_loss(loss, reduction)
 
 
@@ -139,7 +140,7 @@ def soft_margin_loss(self, target, reduction=MEAN):
 
 def _positive_part(x):
     # As ATen's clamp_min, this passes the whole gradient at 0.
-    return x.masked_fill(x < 0, 0)
+    return filled(x, x < 0, 0)
 
 
 @composite("hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=1) -> Tensor")
@@ -148,8 +149,8 @@ def hinge_embedding_loss(self, target, margin=1.0, reduction=MEAN):
     if self.dtype.is_integral:
         check_number(margin, self.dtype)
         margin = int(margin)
-    negative = _positive_part(margin - self).masked_fill(target == 1, 0)
-    return reduce_loss(negative + self.masked_fill(target == -1, 0), reduction)
+    negative = filled(_positive_part(margin - self), target == 1, 0)
+    return reduce_loss(negative + filled(self, target == -1, 0), reduction)
 
 
 @composite("margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) -> Tensor")
