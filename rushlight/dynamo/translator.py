@@ -124,7 +124,7 @@ class Translator(Services):
             return self.graph.call(op, target, args, kwargs, self.stack_trace(), self.modules)
         except (GraphBreak, UnknownSizeError):
             raise
-        except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError) as error:
+        except (RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
             if self.session.sizes.any:  # the failure may be due to open sizes
                 raise SymbolicFailure(f"{type(error).__name__}: {error}") from error
             if self.graph.has_history and isinstance(error, RuntimeError):
