@@ -1,4 +1,4 @@
-"""SymFloat: a float that follows from open sizes, such as a scale `size ** -0.5`.
+"""SymFloat: a float that follows from open sizes, such as a scale `size ** -0.5`, or that the program computes.
 
 In: ordinary Python arithmetic on symbolic integers and floats. Out: the calls that compute the float, as a tree that a capture
 turns into nodes. Stage: capture with symbolic sizes, in environments that keep floats.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,6 @@ from rushlight.core.symbolic.integers import SymInt, UnknownSizeError
 
 _LARGEST_FACTOR = 1 << 16
 """Products of a size and a numerator below this bound are exact in a float."""
-
-
 _EXAMPLE = 1.5
 """The hint of floats that the program computes."""
 
@@ -52,7 +50,8 @@ class SymFloat:
     """A float that follows from open sizes: the call `function(*parts)`, whose parts are numbers, SymInts and SymFloats.
 
     Arithmetic gives SymFloats. `hint` is its value for the example that the program is captured with. `float()`, `bool()` and
-    comparisons fix the sizes to those of the example; so does `int()`, except for quotients of sizes.
+    comparisons fix the sizes to those of the example; so do `int()` and `round()`. `math.floor`, `math.ceil` and `math.trunc` of
+    quotients of sizes are sizes.
 
     `isinstance(number, float)` is True; `type(number)` is SymFloat.
     """
@@ -71,14 +70,6 @@ class SymFloat:
     def hint(self) -> float:
         """Return the value in the example."""
         return _evaluated(self, lambda size: size.hint, lambda: _EXAMPLE)
-
-    def sizes(self) -> Iterator[SymInt]:
-        """Yield the open sizes that the number follows from."""
-        for part in self.parts:
-            if type(part) is SymFloat:
-                yield from part.sizes()
-            elif type(part) is SymInt:
-                yield part
 
     def __float__(self) -> float:
         return _evaluated(self, int, unknown_float)
