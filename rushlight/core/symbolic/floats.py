@@ -50,8 +50,8 @@ class SymFloat:
     """A float that follows from open sizes: the call `function(*parts)`, whose parts are numbers, SymInts and SymFloats.
 
     Arithmetic gives SymFloats. `hint` is its value for the example that the program is captured with. `float()`, `bool()` and
-    comparisons fix the sizes to those of the example; so do `int()` and `round()`. `math.floor`, `ceil` and `trunc` of quotients
-    of sizes are sizes.
+    comparisons fix the sizes to those of the example; so do `int()` and `round()`. `math.floor`, `ceil` and `trunc`
+    of a quotient of sizes give a size.
 
     `isinstance(number, float)` is True; `type(number)` is SymFloat.
     """
