@@ -51,8 +51,12 @@ def to_functional(
 
     UserError where a write cannot be removed from the graph.
     """
-    made = _record_decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table})
-    functionalize(made)
+    fakes = FakeTensorMode()
+    values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
+    unknown = UnknownSizes(environment_of(values) or ShapeEnv())
+    made = _record_decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table}, fakes, unknown)
+    with unknown.following(fakes):  # which only asks whether memory may overlap: no check is needed
+        functionalize(made)
     if "keep_eager" in made.meta:
         raise UserError(f"The program cannot be made functional: {made.meta['keep_eager']}")
     written = _remove_writes(made.graph)
@@ -63,12 +67,12 @@ def to_functional(
     return GraphModule({}, made.graph), specs
 
 
-def _record_decomposed(module: GraphModule, table: Mapping[OpOverload, Callable]) -> GraphModule:
+def _record_decomposed(
+    module: GraphModule, table: Mapping[OpOverload, Callable], fakes: FakeTensorMode, unknown: UnknownSizes
+) -> GraphModule:
     """Return the graph recorded again, below autograd, which decomposes composites."""
-    fakes = FakeTensorMode()
     mode = ProxyMode(Graph(), fakes, {}, table)
     values = [_input(mode, node) for node in module.graph.nodes if node.op == "placeholder"]
-    unknown = UnknownSizes(environment_of(values) or ShapeEnv())
     with fakes, mode, unknown.following(fakes):
         results = _Runner(module, mode).run(*values)
     add_checks(mode, unknown)

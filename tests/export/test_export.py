@@ -329,3 +329,15 @@ def test_writes_before_sizes_that_values_decide_are_made_functional():
     program = export(Writes(), (rushlight.ones(4),), dynamic_shapes=({0: Dim("n")},)).run_decompositions()
     other = rushlight.tensor([1.0, -2.0, 3.0])
     _assert_equal(program.module()(other), Writes()(other))
+
+
+def test_writes_to_tensors_whose_sizes_values_decide_are_made_functional():
+    class Writes(rushlight.nn.Module):
+        def forward(self, x):
+            chosen = x[x > 0].clone()
+            chosen.mul_(2)
+            return chosen, rushlight.where(chosen > 2)[0]
+
+    program = export(Writes(), (rushlight.ones(4),), dynamic_shapes=({0: Dim("n")},)).run_decompositions()
+    other = rushlight.tensor([1.0, -2.0, 3.0])
+    _assert_equal(program.module()(other), Writes()(other))
