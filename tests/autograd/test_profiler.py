@@ -146,6 +146,15 @@ def test_steps(tmp_path):
     assert written.name.startswith("worker.") and json.loads(gzip.open(written).read())["traceEvents"]
 
 
+def test_a_compressed_trace_leaves_its_neighbour(tmp_path):
+    (tmp_path / "trace.json").write_text("an earlier trace")
+    with profile() as profiled:
+        torch.ones(1)
+    profiled.export_chrome_trace(tmp_path / "trace.json.gz")
+    assert json.loads(gzip.open(tmp_path / "trace.json.gz").read())["traceEvents"]
+    assert (tmp_path / "trace.json").read_text() == "an earlier trace"
+
+
 def test_traces(tmp_path):
     with profile(with_stack=True) as profiled:
         torch.ones(2).sin()
