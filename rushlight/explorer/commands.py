@@ -73,16 +73,16 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
     if os.getpid() != process:  # a child that the program forked; its parent writes the page
         return status
     if not is_archive and target != "-m" and not recorder.files.has_any():
-        recorder.files.index(target)  # of a program that compiles nothing the page shows the source
+        recorder.files.index(target)  # the page shows the source even if nothing was compiled
     title = options.title or Path(options.program[1] if target == "-m" else target).name
     recording = recorder.as_dict(title, " ".join(["rushlight", "explore", *options.program]), output, error)
     try:
         write_page(page, [*earlier, recording])
     except OSError as failure:
-        print(f"rushlight explore: {failure}", file=sys.stderr)
+        _print_error(f"rushlight explore: {failure}\n")
         return 1
     if not options.quiet:
-        print(f"{options.output}: open it in a browser", file=sys.stderr)
+        _print_error(f"{options.output}: open it in a browser\n")
     return status
 
 

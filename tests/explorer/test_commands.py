@@ -116,6 +116,11 @@ except ValueError:
     assert recording["output"] == done.stdout + "closed\n"
 
 
+def test_a_program_that_closes_its_streams(explore):
+    done, (recording,) = explore("import sys\nsys.stdout.close()\nsys.stderr.close()")
+    assert done.returncode == 0 and recording["error"] is None
+
+
 def test_a_program_that_changes_its_folder(tmp_path):
     (tmp_path / "program.py").write_text("import os\nos.mkdir('inside')\nos.chdir('inside')\n")
     command = [sys.executable, "-m", "rushlight", "explore", "-o", "page.html", "program.py"]
