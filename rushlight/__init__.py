@@ -121,7 +121,7 @@ newaxis = None
 torch = sys.modules[__name__]  # under `import rushlight as torch`, `torch.torch.ops` is found as in torch
 __version__ = "0.1.0"
 
-# The jit does not know the compiler, and checkpoints not the jit.
+# The jit must not import the compiler, nor serialization the jit: they look these providers up by name.
 _set_provider("native code of scripted functions", "rushlight.compiler.scripted.native")
 _set_provider("loading of TorchScript archives", "rushlight.jit.serialization.loading")
 _set_provider("kept native code of archives", "rushlight.compiler.scripted.kept_programs")

@@ -120,6 +120,15 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_children.append(child)
         child.cpu_parent = self
 
+    def absorb(self, child: FunctionEvent) -> None:
+        """Take the place of the only call within this one."""
+        self.cpu_children = []
+        for each in child.cpu_children:
+            self.append_cpu_child(each)
+        self.flops = self.flops or child.flops
+        if self.sequence_nr < 0:
+            self.sequence_nr = child.sequence_nr
+
     def __repr__(self) -> str:
         return (
             f"<FunctionEvent id={self.id} name={self.name} cpu_time={self.cpu_time_str} start_us={self.time_range.start:.3f} "
@@ -253,7 +262,19 @@ def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
     for event in reversed(events):  # other spans than calls own the memory that their inner calls allocated, too
         if not event._is_call:
             event.cpu_memory_usage += sum(child.cpu_memory_usage for child in event.cpu_children)
-    return EventList(events, profile_memory=bool(wish and wish.memory), with_flops=bool(wish and wish.flops))
+    merged = _merge_repeated(events)
+    return EventList(merged, profile_memory=bool(wish and wish.memory), with_flops=bool(wish and wish.flops))
+
+
+def _merge_repeated(events: list[FunctionEvent]) -> list[FunctionEvent]:
+    """Return the events, where one whose only inner call has its own name absorbs that call. An overload that calls another
+    overload would otherwise count twice in the sums by name."""
+    absorbed = set()
+    for event in reversed(events):  # the innermost calls first
+        if len(event.cpu_children) == 1 and event.cpu_children[0].name == event.name:
+            absorbed.add(event.cpu_children[0].id)
+            event.absorb(event.cpu_children[0])
+    return [event for event in events if event.id not in absorbed]
 
 
 def _sort_key(name: str) -> Callable[[Any], Any]:

@@ -185,7 +185,8 @@ class AtenGraph:
         """Capture and compile for inputs that share memory like these."""
         try:
             made, is_placed, has_constants = self._capture_and_compile(inputs)
-        except UnguardedSizeError:  # a capture made now would be valid for fewer sizes than the first one
+        except UnguardedSizeError:
+            # Compiling here would fix a size that the guards of the captured frame leave open: interpret the graph instead.
             self._compiled = self.run = heard_run(self.log, self.module.forward)
             return self.run
         if is_placed:

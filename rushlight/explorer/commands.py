@@ -47,16 +47,17 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
     except OSError as error:
         print(f"rushlight explore: {error}", file=sys.stderr)
         return 1
-    if options.serve is not None:
-        return serve(options.program, options.serve, options.title)
+    if options.serve:
+        return serve(options.program, options.port, options.title)
     try:
         earlier = comparable_recording(options.against) if options.against else []
     except (OSError, ValueError) as error:
         print(f"rushlight explore: --against: {error}", file=sys.stderr)
         return 2
     page = Path(options.output).absolute()  # the program may change the folder
-    if not page.parent.is_dir():
-        print(f"rushlight explore: there is no folder {str(page.parent)!r} for the page", file=sys.stderr)
+    if not page.parent.is_dir() or page.is_dir():
+        problem = "is a folder, not a file" if page.is_dir() else "is in a folder that does not exist"
+        print(f"rushlight explore: the page {str(page)!r} {problem}", file=sys.stderr)
         return 2
     process = os.getpid()
     is_archive = target.endswith(ARCHIVES)
@@ -72,16 +73,16 @@ def main(words: Sequence[str], load_program_runner: Callable[[], RunProgram]) ->
     if os.getpid() != process:  # a child that the program forked; its parent writes the page
         return status
     if not is_archive and target != "-m" and not recorder.files.has_any():
-        recorder.files.index(target)  # of a program that compiles nothing the page shows the source
+        recorder.files.index(target)  # the page shows the source even if nothing was compiled
     title = options.title or Path(options.program[1] if target == "-m" else target).name
     recording = recorder.as_dict(title, " ".join(["rushlight", "explore", *options.program]), output, error)
     try:
         write_page(page, [*earlier, recording])
     except OSError as failure:
-        print(f"rushlight explore: {failure}", file=sys.stderr)
+        _print_error(f"rushlight explore: {failure}\n")
         return 1
     if not options.quiet:
-        print(f"{options.output}: open it in a browser", file=sys.stderr)
+        _print_error(f"{options.output}: open it in a browser\n")
     return status
 
 
@@ -95,8 +96,9 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quiet", action="store_true", help="don't say where the page is")
     parser.add_argument("--title", help="the page's title (default: the program's name)")
     parser.add_argument("--against", metavar="PAGE", help="an earlier page to compare with")
-    port = "serve the page on this port of localhost (default: 8200), and make it anew whenever the program's files change"
-    parser.add_argument("--serve", nargs="?", type=int, const=8200, metavar="PORT", help=port)
+    text = "serve the page on localhost, and make it anew whenever the program's files change"
+    parser.add_argument("--serve", action="store_true", help=text)
+    parser.add_argument("--port", type=port_number, default=8200, help="the port for --serve (default: 8200)")
     parser.add_argument("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="a module, and its arguments")
     text = "a Python file or an archive, and its arguments: --input X ..., --method NAME, --calls N for an archive"
     parser.add_argument("program", nargs=argparse.REMAINDER, metavar="PROGRAM ...", help=text)
@@ -105,6 +107,22 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         parser.error("which program? Name a Python file, `-m MODULE` or an archive")
     options.program = ["-m", *options.module] if options.module else options.program
     return options
+
+
+def port_number(word: str) -> int:
+    return _number_in(range(1 << 16), word)
+
+
+def call_count(word: str) -> int:
+    return _number_in(range(sys.maxsize), word)
+
+
+def _number_in(allowed: range, word: str) -> int:
+    """Return a number of the command line. ValueError, which argparse reports, if it is not allowed."""
+    number = int(word)
+    if number not in allowed:
+        raise ValueError
+    return number
 
 
 class _Tail:
@@ -175,11 +193,12 @@ def _run_program(recorder: Recorder, run: RunProgram, words: Sequence[str]) -> t
 
 
 def _traceback_of(raised: BaseException) -> str:
-    """Return the traceback as Python prints it for a script: without the frames that run the program."""
+    """Return the traceback as Python prints it for a script: without the frames that run the program. If the program could not
+    be compiled or found, no frames remain."""
     frames = raised.__traceback__
     while frames is not None and _runs_programs(frames.tb_frame.f_code.co_filename):
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(raised), raised, frames or raised.__traceback__))
+    return "".join(traceback.format_exception(type(raised), raised, frames))
 
 
 def _runs_programs(path: str) -> bool:
@@ -212,7 +231,7 @@ def _run_archive(recorder: Recorder, words: Sequence[str]) -> tuple[int, str, st
     parser.add_argument("archive")
     parser.add_argument("--input", nargs="*", default=[], metavar="X", help="as `rushlight run` takes it: float32[1,3,224,224]")
     parser.add_argument("--method", default="forward")
-    parser.add_argument("--calls", type=int, default=_CALLS, help=f"how often it is called (default: {_CALLS})")
+    parser.add_argument("--calls", type=call_count, default=_CALLS, help=f"how often it is called (default: {_CALLS})")
     options = parser.parse_args(words)
     with _recorded(recorder) as printed:
         try:

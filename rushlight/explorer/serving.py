@@ -96,7 +96,7 @@ def serve(program: Sequence[str], port: int, title: str | None) -> int:
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     except OSError as error:
-        print(f"rushlight explore: port {port} of localhost: {error.strerror or error}; name another one: --serve PORT",
+        print(f"rushlight explore: port {port} of localhost: {error.strerror or error}; name another one with --port",
               file=sys.stderr)  # fmt: skip
         return 1
     threading.Thread(target=pages.keep_making, daemon=True).start()

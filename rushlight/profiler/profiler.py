@@ -10,7 +10,6 @@ import enum
 import gzip
 import json
 import os
-import shutil
 import socket
 import time
 import warnings
@@ -246,13 +245,9 @@ class profile:  # noqa: N801  (torch's name)
             **{name: 1 for name, wished in wishes.items() if wished}, "traceEvents": _util.trace_events(self.events()),
             **self._metadata,
         }  # fmt: skip
-        plain = name.removesuffix(".gz")
-        with open(plain, "w") as file:
+        open_text = gzip.open if name.endswith(".gz") else open
+        with open_text(name, "wt") as file:
             json.dump(content, file)
-        if plain != name:
-            with open(plain, "rb") as source, gzip.open(name, "wb") as target:
-                shutil.copyfileobj(source, target)
-            os.remove(plain)
 
     def export_stacks(self, path: str | os.PathLike, metric: str = "self_cpu_time_total") -> None:
         """Write each event's stack with its microseconds. RuntimeError without `with_stack`."""

@@ -120,6 +120,28 @@ def test_threads_are_apart():
     assert "aten::sin" in names(profiled) and "aten::cos" not in names(profiled)
 
 
+def test_an_overload_that_calls_another_counts_once():
+    values = torch.ones(100, requires_grad=True)
+    with profile(profile_memory=True) as profiled:
+        total = values.sum()
+    (row,) = [each for each in profiled.key_averages() if each.key == "aten::sum"]
+    (event,) = [each for each in profiled.events() if each.name == "aten::sum"]
+    assert (row.count, row.cpu_memory_usage, event.cpu_parent) == (1, 4, None)
+    assert row.cpu_time_total == event.cpu_time_total and event.sequence_nr >= 0 and total == 100
+
+
+def test_recursion_counts_its_time_once():
+    def descend(depth):
+        with record_function("descend"):
+            torch.sin(torch.ones(1)) if depth == 0 else descend(depth - 1)
+
+    with profile() as profiled:
+        descend(3)
+    (row,) = [each for each in profiled.key_averages() if each.key == "descend"]
+    assert row.count == 1
+    assert [child.name for child in profiled.events()[0].cpu_children] == ["aten::ones", "aten::sin"]
+
+
 def test_schedules():
     actions = [schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)(number) for number in range(11)]
     once = [ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE]
@@ -144,6 +166,15 @@ def test_steps(tmp_path):
         torch.ones(1)
     (written,) = tmp_path.iterdir()
     assert written.name.startswith("worker.") and json.loads(gzip.open(written).read())["traceEvents"]
+
+
+def test_a_compressed_trace_leaves_its_neighbour(tmp_path):
+    (tmp_path / "trace.json").write_text("an earlier trace")
+    with profile() as profiled:
+        torch.ones(1)
+    profiled.export_chrome_trace(tmp_path / "trace.json.gz")
+    assert json.loads(gzip.open(tmp_path / "trace.json.gz").read())["traceEvents"]
+    assert (tmp_path / "trace.json").read_text() == "an earlier trace"
 
 
 def test_traces(tmp_path):

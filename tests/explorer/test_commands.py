@@ -80,6 +80,11 @@ def test_a_traceback_begins_in_the_program(explore):
     assert "explorer/commands.py" not in recording["error"] and "runpy" not in recording["error"]
 
 
+def test_a_program_that_does_not_compile_has_no_other_frames(explore):
+    done, (recording,) = explore("def (:")
+    assert done.returncode == 1 and recording["error"].lstrip().startswith("File ") and "SyntaxError" in recording["error"]
+
+
 def test_an_exit_with_a_message_prints_it(explore):
     done, _ = explore("import sys\nsys.exit('why')")
     assert done.returncode == 1 and done.stderr.startswith("why\n")
@@ -109,6 +114,11 @@ except ValueError:
     done, (recording,) = explore(program)
     assert done.returncode == 0 and done.stdout == "True utf-8 True True False\nrefused\nab\n" and done.stderr.startswith("closed\n")
     assert recording["output"] == done.stdout + "closed\n"
+
+
+def test_a_program_that_closes_its_streams(explore):
+    done, (recording,) = explore("import sys\nsys.stdout.close()\nsys.stderr.close()")
+    assert done.returncode == 0 and recording["error"] is None
 
 
 def test_a_program_that_changes_its_folder(tmp_path):
@@ -213,7 +223,9 @@ def test_pages_that_cannot_be_compared(recording, text, tmp_path, capsys, monkey
     ("words", "text"),
     [([], "which program?"), (["-m"], "which program?"), (["missing.py"], "there is no file 'missing.py'"),
      (["--against", "missing.html", __file__], "--against: .*missing.html"),
-     (["-o", "/missing/page.html", __file__], "there is no folder '/missing'")],
+     (["-o", "/missing/page.html", __file__], "is in a folder that does not exist"),
+     (["-o", "/", __file__], "is a folder, not a file"), (["--serve", "--port", "65536", __file__], "--port: invalid"),
+     (["--serve", "missing.py"], "there is no file 'missing.py'")],
 )  # fmt: skip
 def test_words_that_make_no_sense(words, text, capsys):
     try:
@@ -227,6 +239,9 @@ def test_an_archive_that_cannot_run_leaves_an_earlier_page(tmp_path, capsys):
     archive, page = str(tmp_path / "model.pt"), tmp_path / "page.html"
     page.write_text("an earlier page")
     torch.jit.script(torch.nn.ReLU()).save(archive)
+    with pytest.raises(SystemExit, match="2"):
+        main(["-o", str(page), archive, "--calls", "-1"], no_program)
+    assert "--calls" in capsys.readouterr().err
     for words in (["--method", "nope"], ["--input", "missing.npy"]):
         assert main(["-o", str(page), archive, *words], no_program) == 1
         assert capsys.readouterr().err.startswith("rushlight explore: ")
@@ -274,7 +289,7 @@ def test_a_block_that_changes_the_folder_or_forks(tmp_path, monkeypatch):
 def test_serving_makes_the_page_anew_when_the_program_changes(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM, encoding="utf-8")
-    command = [sys.executable, "-m", "rushlight", "explore", "--serve", "0", str(program)]
+    command = [sys.executable, "-m", "rushlight", "explore", "--serve", "--port", "0", str(program)]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     server = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment)
     try:

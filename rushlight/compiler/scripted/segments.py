@@ -202,7 +202,9 @@ class Segmented:
         nodes = [node for node in graph.nodes if node.kind != "prim::Constant"]
         self._lock = threading.Lock()
         apart = quantized_nodes(graph)
-        if apart:  # segments don't exchange quantized tensors; a segment finds the cut again when it is captured
+        # Segments cannot pass quantized tensors to each other, so these nodes decide where the graph is split. The node in
+        # `cut` may then be missed here; capturing its segment fails there again, and the segment is split.
+        if apart:
             pieces = self._split_around(nodes, apart)
         elif cut is not None:
             pieces = self._split_at(nodes, cut.node, str(cut))

@@ -110,7 +110,7 @@ class StatementWriter:
         self.row_values: dict[str, str] = {}
         self.gathers = False
         self.captured: dict[str, str] | None = None
-        self.looked_up: set[Var] = set()  # variables of positions that differ between lanes
+        self.looked_up: set[Var] = set()  # variables read from index tables, with a value per lane
         self._texts: dict[str, str] = {}
         self._nodes: dict[tuple[int, str], str] = {}
         self._kept: list[Value] = []

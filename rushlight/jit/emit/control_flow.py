@@ -137,7 +137,7 @@ class SSAConverter:
         set_here = set().union(*map(_set_names, node.blocks))
         values = [self._convert(block, current, carried) for block in node.blocks]
         ends = [_ending_of(block) for block in node.blocks]
-        # If both branches end, the code after the if is unreachable, and any values do.
+        # If both branches end, the code after the if is unreachable, so its values may be arbitrary.
         leaving = [each > min(ends) for each in ends]
         for name in sorted(name for name in {**values[0], **values[1]} if values[0].get(name) is not values[1].get(name)):
             found = [each.get(name) for each in values]

@@ -79,12 +79,12 @@ def layer_norm(
 
 def _add_batch(g: GraphBuilder, x: Value, count: int) -> tuple[Any, bool]:
     """Return the value with a batch dimension before its channels, and whether that was added."""
-    alone = len(x.shape) == count + 1
-    return (g.op("Unsqueeze", x, g.ints([0])) if alone else x), alone
+    is_added = len(x.shape) == count + 1
+    return (g.op("Unsqueeze", x, g.ints([0])) if is_added else x), is_added
 
 
-def _remove_batch(g: GraphBuilder, value: str, alone: bool) -> str:
-    return g.op("Squeeze", value, g.ints([0])) if alone else value
+def _remove_batch(g: GraphBuilder, value: str, is_added: bool) -> str:
+    return g.op("Squeeze", value, g.ints([0])) if is_added else value
 
 
 @translation("max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices", "max_pool2d", "max_pool3d")
@@ -94,12 +94,12 @@ def max_pool(
 ) -> list[str]:  # fmt: skip
     count = 3 if "3d" in g.output_op else 2
     kernel, padding, dilation = (_spread(each, count) for each in (kernel, padding, dilation))
-    given, alone = _add_batch(g, x, count)
+    batched, is_added = _add_batch(g, x, count)
     found = g.op(
-        "MaxPool", given, kernel_shape=kernel, strides=_spread(stride, count) if stride else kernel, pads=[*padding, *padding],
-        dilations=dilation, ceil_mode=int(ceil_mode),
+        "MaxPool", batched, kernel_shape=kernel, strides=_spread(stride, count) if stride else kernel,
+        pads=[*padding, *padding], dilations=dilation, ceil_mode=int(ceil_mode),
     )  # fmt: skip
-    found = _remove_batch(g, found, alone)
+    found = _remove_batch(g, found, is_added)
     return [found] if "indices" in g.output_op else found
 
 
@@ -112,12 +112,12 @@ def avg_pool(
         raise OnnxExporterError("average pooling with divisor_override is not translated")
     count = int(g.output_op[-2])
     kernel, padding = _spread(kernel, count), _spread(padding, count)
-    given, alone = _add_batch(g, x, count)
+    batched, is_added = _add_batch(g, x, count)
     found = g.op(
-        "AveragePool", given, kernel_shape=kernel, strides=_spread(stride, count) if stride else kernel,
+        "AveragePool", batched, kernel_shape=kernel, strides=_spread(stride, count) if stride else kernel,
         pads=[*padding, *padding], ceil_mode=int(ceil_mode), count_include_pad=int(count_include_pad),
     )  # fmt: skip
-    return _remove_batch(g, found, alone)
+    return _remove_batch(g, found, is_added)
 
 
 @translation("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -131,9 +131,9 @@ def adaptive_pool(g: GraphBuilder, x: Value, size: Sequence[int]) -> Any:
     if any(type(each) is not int or each % wanted for each, wanted in zip(given, sizes, strict=True)):
         raise OnnxExporterError(f"adaptive pooling from {list(given)} to {sizes} is not translated: windows differ in size")
     kernel = [each // wanted for each, wanted in zip(given, sizes, strict=True)]
-    value, alone = _add_batch(g, x, count)
-    found = g.op("MaxPool" if is_max else "AveragePool", value, kernel_shape=kernel, strides=kernel)
-    found = _remove_batch(g, found, alone)
+    batched, is_added = _add_batch(g, x, count)
+    found = g.op("MaxPool" if is_max else "AveragePool", batched, kernel_shape=kernel, strides=kernel)
+    found = _remove_batch(g, found, is_added)
     return [found] if is_max else found
 
 

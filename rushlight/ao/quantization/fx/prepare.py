@@ -44,8 +44,9 @@ from rushlight.nn.modules.conv import _ConvNd
 from rushlight.nn.modules.module import Module
 
 STATIC, DYNAMIC, SAME, CAT, BINARY_ROLE, FIXED = "static", "dynamic", "same", "cat", "binary", "fixed"
-# roles: sums and products with a number; functions with a known range; others.
-NUMBER, UNIT, FUNCTION = "number", "unit", "function"
+NUMBER = "number"  # the role of sums and products with a Python number
+UNIT = "unit"  # the role of functions with a known range, such as sigmoid
+FUNCTION = "function"  # the role of other functions
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
 
 
