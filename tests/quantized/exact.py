@@ -163,6 +163,9 @@ CONVOLUTIONS = [
     ((1, 128, 9, 8), 64, (3, 3), (1, 1), (1, 1), (1, 1), 2), ((1, 64, 2, 3), 16, (3, 3), (1, 1), (1, 1)),
     # many rows that lie in the image, and gathered ones that end with the image
     ((1, 64, 30, 33), 70, (1, 1)), ((1, 3, 20, 19), 64, (7, 7), (2, 2), (3, 3)),
+    # gathered windows of few channels: two images, short and long taps, columns that no window inside begins at
+    ((2, 5, 13, 40), 33, (5, 5), (1, 1), (2, 2)), ((2, 3, 12, 31), 16, (3, 3), (3, 3)), ((1, 3, 6, 4), 8, (3, 7), (1, 2), (1, 3)),
+    ((2, 11, 9, 30), 16, (3, 5), (2, 2), (1, 1)),
 ]  # fmt: skip
 
 

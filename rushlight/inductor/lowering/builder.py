@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 
 from rushlight.core.algebra import Expr, Var, as_expr, bounds
-from rushlight.core.dtype import bool_, dtype, float64, int64, of_number
+from rushlight.core.dtype import bool_, dtype, float64, int32, int64, of_number, uint8
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.symbolic import SymFloat, SymInt, sym_float
 from rushlight.inductor.ir import (
@@ -84,7 +84,13 @@ def cast(value: Value, kind: dtype) -> Value:
         return value
     if isinstance(value, Constant):
         return Constant(kind, convert_number(value.number, kind))
+    if kind is int32 and value.dtype is uint8 and _is_cast_from(value, int32):
+        return call("bitwise_and", int32, value.arguments[0], Constant(int32, 0xFF))  # cheaper than moving bytes between lanes
     return Call(kind, "cast", (value,))
+
+
+def _is_cast_from(value: Value, kind: dtype) -> bool:
+    return isinstance(value, Call) and value.name == "cast" and value.arguments[0].dtype is kind
 
 
 _FLOAT_CALLS = {

@@ -120,30 +120,58 @@ struct window_gatherer {
     inside = s.images * s.height * line - parts * gathered_part;
   }
 
-  // Gather the window whose first tap is at (y, x).
-  RL_INLINE void gather(long image, long y, long x, uint8_t* out) const {
-    const long reach = (s.kernel_height - 1) * s.dilation_height, first = image * s.height * line + y * line + x * s.channels;
-    const bool inner = parts && y >= 0 && x >= 0 && y + reach < s.height && x + s.kernel_width <= s.width;
-    if (!inner || first + reach * line > inside)
-      return gather_window(s, in, in.data + image * s.height * line + offset, y, x, out);
-    const uint8_t* const from = in.data + first;
-    if (parts == 1) gather_inner<1>(from, s.dilation_height * line, taps, s.kernel_height, out);
-    else gather_inner<2>(from, s.dilation_height * line, taps, s.kernel_height, out);
-    if (in.flip) flip_bytes(out, s.depth(), in.flip);
+  struct columns { long first, end; };
+
+  // Return which of the output columns [from, end) have inner windows, if these begin in line y.
+  RL_INLINE columns inner_columns(long image, long y, long from, long end) const {
+    const long reach = (s.kernel_height - 1) * s.dilation_height;
+    const long room = inside - (image * s.height + y + reach) * line;  // limits x in the last lines of the last image
+    if (!parts || y < 0 || y + reach >= s.height || room < 0) return {end, end};
+    const long last = smallest(s.width - s.kernel_width, room / s.channels) + s.pad_width;
+    const long first = smallest(end, largest(from, (s.pad_width + s.stride_width - 1) / s.stride_width));
+    return {first, last < 0 ? first : largest(first, smallest(end, last / s.stride_width + 1))};
+  }
+
+  // Gather the windows of a line's output columns [from, end), which begin in line y. Rows are `row` bytes apart, and padded with
+  // zeros.
+  RL_INLINE void gather(long image, long y, long from, long end, long row, uint8_t* out) const {
+    const uint8_t* const first = in.data + image * s.height * line + offset;
+    const columns inner = inner_columns(image, y, from, end);
+    const auto x_of = [&](long column) { return column * s.stride_width - s.pad_width; };
+    const auto gather_edge = [&](long column, long last) {
+      for (; column < last; ++column, out += row) {
+        gather_window(s, in, first, y, x_of(column), out);
+        pad_row(row, out);
+      }
+    };
+    gather_edge(from, inner.first);
+    const uint8_t* at = first + y * line + x_of(inner.first) * s.channels;
+    for (long left = inner.end - inner.first; left > 0; --left, at += s.stride_width * s.channels, out += row) {
+      if (parts == 1) gather_inner<1>(at, s.dilation_height * line, taps, s.kernel_height, out);
+      else gather_inner<2>(at, s.dilation_height * line, taps, s.kernel_height, out);
+      if (in.flip) flip_bytes(out, s.depth(), in.flip);
+      pad_row(row, out);
+    }
+    gather_edge(inner.end, end);
+  }
+
+ private:
+  // Write zeros behind a row, also up to a part beyond its end.
+  RL_INLINE void pad_row(long row, uint8_t* out) const {
+    constexpr uint8_t zeros[gathered_part / 2] = {};
+    for (long k = s.depth(); k < row; k += sizeof zeros) __builtin_memcpy(out + k, zeros, sizeof zeros);
   }
 };
 
-// Gather the windows of `count` output pixels from number `first` on, over the channels of a group.
+// Gather the windows of `count` output pixels from number `first` on, over the channels of a group. Writes less than a part beyond
+// the last row.
 RL_KERNEL void gather_windows(const conv_shape& s, const byte_input& in, long group, long first, long count, uint8_t* out) {
   const window_gatherer windows(s, in, group);
   const long width = s.out_width(), height = s.out_height(), row = byte_row_bytes(s);
-  long column = first % width, line = first / width % height, image = first / width / height;
-  for (long i = 0; i < count; ++i, out += row) {
-    windows.gather(image, line * s.stride_height - s.pad_height, column * s.stride_width - s.pad_width, out);
-    if (row > s.depth()) __builtin_memset(out + s.depth(), 0, row - s.depth());
-    if (++column < width) continue;
-    column = 0;
-    if (++line == height) line = 0, ++image;
+  for (long left = count; left > 0;) {
+    const long column = first % width, line = first / width, end = smallest(width, column + left);
+    windows.gather(line / height, line % height * s.stride_height - s.pad_height, column, end, row, out);
+    out += (end - column) * row, first += end - column, left -= end - column;
   }
 }
 

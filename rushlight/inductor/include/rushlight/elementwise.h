@@ -131,9 +131,10 @@ template <class V> RL_INLINE V trunc(V x) {
 
 // ---- arithmetic ----------------------------------------------------------------------------------------------------
 
-// a > b ? a : b and a < b ? a : b, that is, b if either is NaN. This is one instruction on x86, but GCC does not find it by
-// itself.
+// a > b ? a : b and a < b ? a : b, that is, b if either is NaN. This is one instruction on x86. GCC finds it by itself for integers
+// that are compared in the lanes of their own type, but not for floats.
 template <class V> RL_INLINE V larger(V a, V b) {
+  if constexpr (!is_floating<element<V>>) return (V)(a > b ? a : b);
 #if defined(RL_GCC_AVX512)
   if constexpr (same<V, vec<float>>) return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
 #elif defined(RL_GCC_AVX)
@@ -142,6 +143,7 @@ template <class V> RL_INLINE V larger(V a, V b) {
   return where(gt(a, b), a, b);
 }
 template <class V> RL_INLINE V smaller(V a, V b) {
+  if constexpr (!is_floating<element<V>>) return (V)(a < b ? a : b);
 #if defined(RL_GCC_AVX512)
   if constexpr (same<V, vec<float>>) return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
 #elif defined(RL_GCC_AVX)
@@ -173,8 +175,14 @@ template <class V> RL_INLINE auto nearest(V x, V low, V high) {
 }
 
 // The maximum and the minimum; NaN if either operand is NaN. In a chain of them, each call only tests its new operand for NaN.
-template <class V> RL_INLINE V maximum(V a, V b) { return where(isnan(b), b, larger(b, a)); }
-template <class V> RL_INLINE V minimum(V a, V b) { return where(isnan(b), b, smaller(b, a)); }
+template <class V> RL_INLINE V maximum(V a, V b) {
+  if constexpr (!is_floating<element<V>>) return larger(b, a);
+  else return where(isnan(b), b, larger(b, a));
+}
+template <class V> RL_INLINE V minimum(V a, V b) {
+  if constexpr (!is_floating<element<V>>) return smaller(b, a);
+  else return where(isnan(b), b, smaller(b, a));
+}
 template <class V> RL_INLINE V relu(V x) { return larger(splat<V>(0), x); }
 
 template <class V> RL_INLINE V sqrt(V x) {
