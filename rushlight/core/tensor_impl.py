@@ -89,7 +89,8 @@ _C.configure(narrow_dtypes=frozenset((*NARROW_TYPES, *BITS_TYPES)))
 def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
     """Return a CPU impl over the memory of `array`, whose NumPy dtype is `element_type.numpy`."""
     itemsize = element_type.itemsize
-    strides = tuple(stride // itemsize for stride in array.strides)
+    # NumPy's strides of arrays without elements are 0.
+    strides = tuple(stride // itemsize for stride in array.strides) if array.size else contiguous_strides(array.shape)
     made = TensorImpl(borrow(array), array.shape, strides, 0, element_type, CPU, CPU_KEYS)
     made.array = array
     return _apply_inference_mode(made)

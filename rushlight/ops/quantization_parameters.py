@@ -11,12 +11,14 @@ _MIN_SCALE = 6.1e-5
 
 def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsity: bool = False) -> tuple[float, int]:
     """Return the scale and the zero point with which integers from `smallest` to `largest` cover `low` to `high` and represent
-    0 exactly.
+    0 exactly; RuntimeError for NaN.
 
     The zero point is computed from the end of the range with the smaller error, and rounded. With `preserve_sparsity`, a range
     of both signs is made symmetric. This follows gemmlowp's reference, as fbgemm does.
     """
     low, high = min(float(np.float32(low)), 0.0), max(float(np.float32(high)), 0.0)
+    if math.isnan(low) or math.isnan(high):
+        raise RuntimeError(f"In ChooseQuantizationParams, min should be less than or equal to max: got {low} and {high}")
     if preserve_sparsity and low < 0 < high:
         middle = (largest - smallest) // 2
         reach = max(abs(low / (-middle - 1)), abs(high / middle))
@@ -31,8 +33,14 @@ def choose(low: float, high: float, smallest: int, largest: int, preserve_sparsi
     initial = from_low if error_low < error_high else from_high
     if preserve_sparsity and low < 0 < high:
         initial = (smallest + largest) / 2
-    zero_point = smallest if initial < smallest else largest if initial > largest else round(initial)
-    return scale, int(zero_point)
+    return scale, _nudge(initial, smallest, largest)
+
+
+def _nudge(initial: float, smallest: int, largest: int) -> int:
+    """Return a zero point, rounded and clamped. For an infinite range it is NaN, which C converts to the least int32."""
+    if math.isnan(initial):
+        return -(2**31)
+    return smallest if initial < smallest else largest if initial > largest else round(initial)
 
 
 def _is_usable(scale: float) -> bool:

@@ -15,7 +15,14 @@ from rushlight.core.tensor import Tensor
 from rushlight.quantized import native
 from rushlight.quantized.creation import check_zero_point, values_of
 from rushlight.quantized.layout import make_quantized, one_scale
-from rushlight.quantized.quantizer import TensorQuantizer, inverse_of, limits, quantize_rounding_first, to_integers
+from rushlight.quantized.quantizer import (
+    TensorQuantizer,
+    dequantize_rounding_once,
+    inverse_of,
+    limits,
+    quantize_rounding_first,
+    to_integers,
+)
 from rushlight.quantized.registration import aten, operator
 
 
@@ -38,7 +45,10 @@ def _add(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> T
     made = _combine_natively(native.ADD, qa, qb, inverse_of(scale), zero_point, relu)
     if made is not None:
         return make_quantized(made, qa.dtype, TensorQuantizer(float(scale), int(zero_point)))
-    return requantized(values_of(qa) + values_of(qb), qa.dtype, scale, zero_point, relu)
+    first, second = (
+        dequantize_rounding_once(each._impl.array, one_scale(each).scale, one_scale(each).zero_point) for each in (qa, qb)
+    )
+    return requantized(first + second, qa.dtype, scale, zero_point, relu)
 
 
 def _combine_natively(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, zero_point: int, relu: bool) -> np.ndarray | None:
@@ -48,11 +58,16 @@ def _combine_natively(code: int, qa: Tensor, qb: Tensor, inverse: np.ndarray, ze
     return native.combine(code, arrays, scales, zeros, float(inverse), int(zero_point), relu)
 
 
+def quantum_of_product(first: float, second: float, scale: float) -> np.float32:
+    """Return the factor from products of integers to quanta of the result, with ATen's roundings: each step in float32."""
+    return np.float32(first) * np.float32(second) * inverse_of(scale)
+
+
 def _multiply(qa: Tensor, qb: Tensor, scale: float, zero_point: int, relu: bool) -> Tensor:
     """Return the product of the integers minus their zero points, with a single multiplier, as in ATen's kernel."""
     kind, pair = qa.dtype, (one_scale(qa), one_scale(qb))
     check_zero_point(zero_point, kind, "quantize_tensor_per_tensor_affine")
-    quantum = np.float32(pair[0].scale * pair[1].scale * (1 / scale))
+    quantum = quantum_of_product(pair[0].scale, pair[1].scale, scale)
     target = TensorQuantizer(float(scale), int(zero_point))
     made = _combine_natively(native.MULTIPLY, qa, qb, quantum, zero_point, relu)
     if made is not None:

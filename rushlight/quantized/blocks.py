@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rushlight.core.blocks import format_named
-from rushlight.core.dtype import bfloat16, dtype, float16, float32
+from rushlight.core.dtype import bfloat16, dtype, float16, float32, float64
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.nn import functional
@@ -18,6 +18,7 @@ from rushlight.ops.packet import namespaces
 from rushlight.quantized.wrapped import KEEPING, WrappedWeight, dense, rebuilt
 
 aten, own = namespaces.namespace("aten"), namespaces.namespace("rushlight")
+_FLOATS = (float32, bfloat16, float16, float64)
 
 
 class BlockTensor(WrappedWeight):
@@ -30,7 +31,7 @@ class BlockTensor(WrappedWeight):
         blocks: rows of bytes, uint8 (..., rows, bytes of a row), which are not copied.
         format: the layout: q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k or q6_k of GGUF; int4_32, int4_64, int4_128 or int4_256,
             groups of so many with a scale and an offset in float32.
-        dtype: the dtype of the dequantized numbers: float32, bfloat16 or float16.
+        dtype: the dtype of the dequantized numbers: float32, float64, bfloat16 or float16.
 
     RuntimeError for partial blocks, ValueError for an unknown layout.
 
@@ -47,8 +48,8 @@ class BlockTensor(WrappedWeight):
 
     def __new__(cls, blocks: Tensor, format: str, dtype: dtype = float32) -> BlockTensor:
         layout, width = check_blocks("BlockTensor", blocks, format, None)
-        if dtype not in (float32, bfloat16, float16):
-            raise RuntimeError(f"BlockTensor: numbers are float32, bfloat16 or float16, got {dtype}")
+        if dtype not in _FLOATS:
+            raise RuntimeError(f"BlockTensor: numbers are float32, float64, bfloat16 or float16, got {dtype}")
         made = make_wrapper_subclass(cls, (*blocks.shape[:-1], width), dtype=dtype, device=blocks.device)
         made.blocks, made.format = blocks, layout.name
         return made
@@ -60,7 +61,7 @@ class BlockTensor(WrappedWeight):
             raise RuntimeError(f"BlockTensor.quantize: expected a floating tensor, got {tensor.dtype}")
         rows = tensor.detach().to(float32).contiguous()
         made = format_named(format).quantize(rows.numpy(force=True))
-        return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in (bfloat16, float16) else float32)
+        return cls(tensor_from_array(made), format, tensor.dtype if tensor.dtype in _FLOATS else float32)
 
     def dequantize(self) -> Tensor:
         """Return the dequantized numbers, in `dtype`."""
@@ -141,7 +142,7 @@ BlockTensor._functions = {
 
 
 def _to(self: BlockTensor, *, dtype: dtype | None = None, device: Any = None, **options: Any) -> Tensor:
-    if dtype is not None and dtype not in (float32, bfloat16, float16):
+    if dtype is not None and dtype not in _FLOATS:
         return self.dequantize().to(dtype)
     blocks = self.blocks if device is None else self.blocks.to(device)
     return BlockTensor(blocks, self.format, dtype or self.dtype)

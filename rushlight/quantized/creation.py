@@ -99,6 +99,7 @@ def quantize_per_tensor_dynamic(self, dtype, reduce_range):
         low, high = low // 2, high // 2
     least, most = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     quantizer = TensorQuantizer(*choose(least, most, low, high))
+    check_zero_point(quantizer.zero_point, dtype, "quantize_tensor_per_tensor_affine")
     return make_quantized(quantizer.quantize(values, dtype), dtype, quantizer)
 
 

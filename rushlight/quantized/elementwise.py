@@ -15,26 +15,40 @@ from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.registry import aten as find
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import like, make_quantized, one_scale
-from rushlight.quantized.quantizer import TensorQuantizer, by_table, limits, quantize_rounding_first
+from rushlight.quantized.quantizer import (
+    TensorQuantizer,
+    by_table,
+    dequantize,
+    dequantize_rounding_once,
+    limits,
+    quantize_rounding_first,
+)
 from rushlight.quantized.registration import aten, operator, quantized
 
 Function = Callable[[Tensor], Tensor]
 """An elementwise function from float32 to float32."""
 
 
-def mapped(source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None) -> Tensor:
+def mapped(
+    source: Tensor, function: Function, scale: float | None = None, zero_point: int | None = None,
+    dequantize: Callable = dequantize_rounding_once,
+) -> Tensor:  # fmt: skip
     """Apply a function to each element; the result has the given scale and zero point, by default those of `source`."""
     held, kind = one_scale(source), source.dtype
     target = held if scale is None else TensorQuantizer(float(scale), int(zero_point))
     check_zero_point(target.zero_point, kind, "quantize_tensor_per_tensor_affine")
-    made = by_table(source._impl.array, kind, lambda integers: _compute_in_float(integers, held, target, function, kind))
-    return make_quantized(made, kind, target)
+
+    def compute(integers: np.ndarray) -> np.ndarray:
+        return _compute_in_float(integers, held, target, function, kind, dequantize)
+
+    return make_quantized(by_table(source._impl.array, kind, compute), kind, target)
 
 
 def _compute_in_float(
-    integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype
-) -> np.ndarray:
-    numbers = tensor_from_array(np.atleast_1d(held.dequantize(integers)), float32)
+    integers: np.ndarray, held: TensorQuantizer, target: TensorQuantizer, function: Function, kind: dtype,
+    dequantize: Callable,
+) -> np.ndarray:  # fmt: skip
+    numbers = tensor_from_array(np.atleast_1d(dequantize(integers, held.scale, held.zero_point)), float32)
     made = quantize_rounding_first(function(numbers)._impl.array, target.scale, target.zero_point, kind)
     return made.reshape(integers.shape)
 
@@ -144,7 +158,7 @@ def hardswish(input, output_scale, output_zero_point):
 
 @operator("quantized::sigmoid(Tensor qx, float output_scale, int output_zero_point) -> Tensor")
 def sigmoid(qx, output_scale, output_zero_point):
-    return mapped(qx, aten.sigmoid, output_scale, output_zero_point)
+    return mapped(qx, aten.sigmoid, output_scale, output_zero_point, dequantize)
 
 
 @operator(

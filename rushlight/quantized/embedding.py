@@ -10,7 +10,6 @@ import numpy as np
 
 from rushlight.core.dtype import float32
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.quantized.layout import quantizer_of
 from rushlight.quantized.linear import unwrapped
 from rushlight.quantized.packed import EmbeddingPackedParams
 from rushlight.quantized.registration import ANY_BACKEND, CPU, operator
@@ -20,12 +19,10 @@ _CLASS = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
 
 def _rows(packed: EmbeddingPackedParams, indices: np.ndarray, name: str) -> np.ndarray:
     """Return the dequantized rows at indices."""
-    table, held = packed.weight._impl.array, quantizer_of(packed.weight)
+    table, numbers = packed.weight._impl.array, packed.numbers()
     if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < len(table)):
         raise RuntimeError(f"quantized::{name}: an index is out of range: the table has {len(table)} rows")
-    scales = held.scales[indices].astype(np.float32)[..., None]
-    biases = -(held.zero_points[indices].astype(np.float32)[..., None]) * scales
-    return table[indices].astype(np.float32) * scales + biases
+    return table[indices].astype(np.float32) * numbers[indices, :1] + numbers[indices, 1:]
 
 
 def _check_indices(indices: Tensor, name: str) -> np.ndarray:

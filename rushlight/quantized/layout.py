@@ -12,6 +12,7 @@ from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey, bit
 from rushlight.core.dtype import dtype, from_numpy_dtype
 from rushlight.core.storage import StorageImpl, UntypedStorage
+from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.quantized.loading import ensure_operators
@@ -54,6 +55,8 @@ def make_quantized(integers: np.ndarray, kind: dtype, quantizer: Quantizer) -> T
         memory = integers = np.ascontiguousarray(integers)
     storage = QuantizedStorage(memory, memory.nbytes, quantizer)
     strides = tuple(stride // kind.itemsize for stride in integers.strides)
+    if not integers.size:  # NumPy's strides are 0
+        strides = contiguous_strides(integers.shape)
     return wrap(TensorImpl(storage, integers.shape, strides, 0, kind, CPU, QUANTIZED_BIT))
 
 

@@ -373,9 +373,15 @@ class EmbeddingPackedParams(GraphConstants):
         """Return the "table" of integers, or the "numbers" (factor and offset) of its rows, float32."""
         if name == "table":
             return self.weight._impl.array
+        return self.numbers()
+
+    def numbers(self) -> np.ndarray:
+        """Return factor and offset of each row, float32. Rows of 4 bits keep them in float16, as ATen's packed tables do."""
         held = quantizer_of(self.weight)
         scales = np.asarray(held.scales, np.float32)
-        return np.stack([scales, -held.zero_points.astype(np.float32) * scales], 1)
+        made = np.stack([scales, -held.zero_points.astype(np.float32) * scales], 1)
+        with np.errstate(over="ignore"):
+            return made if self.bit_rate == 8 else made.astype(np.float16).astype(np.float32)
 
     @property
     def bit_rate(self) -> int:

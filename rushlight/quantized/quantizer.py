@@ -18,8 +18,8 @@ from rushlight.ops.quantization_parameters import choose
 from rushlight.quantized import native
 
 __all__ = [
-    "ChannelQuantizer", "Quantizer", "TensorQuantizer", "choose", "dequantize", "limits", "quantize", "quantize_rounding_first",
-    "to_integers",
+    "ChannelQuantizer", "Quantizer", "TensorQuantizer", "choose", "dequantize", "dequantize_rounding_once", "limits",
+    "quantize", "quantize_rounding_first", "to_integers",
 ]  # fmt: skip
 
 _NARROW = {quint4x2: (0, 15), quint2x4: (0, 3)}
@@ -89,6 +89,17 @@ def dequantize(integers: np.ndarray, scale: float | np.ndarray, zero_point: floa
         return (integers.astype(np.float32) - zero_point) * np.asarray(scale, np.float32)
     shifted = integers.astype(wide) - np.asarray(zero_point).astype(wide)
     return shifted.astype(np.float32) * np.asarray(scale, np.float32)
+
+
+def dequantize_rounding_once(integers: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
+    """Return the float32 values of integers, as a fused multiply-add of the scale and of -scale * zero point.
+
+    ATen's vectorized kernels of sums and activations dequantize in this way; others as in `dequantize`.
+    """
+    factor = np.float32(scale)
+    offset = factor * np.float32(zero_point)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (integers.astype(np.float32) * np.float64(factor) - np.float64(offset)).astype(np.float32)
 
 
 @dataclass(frozen=True)

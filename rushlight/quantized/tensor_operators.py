@@ -83,6 +83,21 @@ def empty_like(self, *args, **kwargs):
     return clone(self, memory_format=kwargs.get("memory_format"))
 
 
+@quantized("zeros_like")
+def zeros_like(self, *args, **kwargs):
+    return fill_(empty_like(self, *args, **kwargs), 0)
+
+
+@quantized("ones_like")
+def ones_like(self, *args, **kwargs):
+    return fill_(empty_like(self, *args, **kwargs), 1)
+
+
+@quantized("full_like")
+def full_like(self, fill_value, *args, **kwargs):
+    return fill_(empty_like(self, *args, **kwargs), fill_value)
+
+
 @quantized("copy_")
 def copy_(self, src, non_blocking=False):
     if not is_quantized(self):
@@ -94,7 +109,13 @@ def copy_(self, src, non_blocking=False):
     if is_quantized(src):
         if src.dtype is not self.dtype or quantizer_of(src).scheme is not quantizer_of(self).scheme:
             raise RuntimeError("Quantized Copy only works with same quantized dtypes and schemes")
-        self._impl.storage.quantizer = quantizer_of(src)
+        if self.numel() * self.element_size() == self._impl.storage.nbytes:
+            self._impl.storage.quantizer = quantizer_of(src)
+        elif not quantizer_of(src).equals(quantizer_of(self)):
+            raise RuntimeError(
+                "copy_ to a part of a quantized tensor: the source has another scale or zero point, which a part can't take: "
+                "copy its dequantize()"
+            )
         target[...] = src._impl.array
         return self
     if src.dtype is not float32:
@@ -118,16 +139,24 @@ def local_scalar(self):
 
 @quantized("constant_pad_nd")
 def constant_pad(self, pad, value=0):
-    held = one_scale(self)
-    filler = int(held.quantize(np.full((), value, np.float32), self.dtype))
-    return moved(aten.constant_pad_nd(integers_of(self), pad, filler), self)
+    return moved(aten.constant_pad_nd(integers_of(self), pad, _integer_of(self, value)), self)
+
+
+def _integer_of(source: Tensor, value: Tensor | float) -> int:
+    """Return the integer that stands for a number in a quantized tensor."""
+    number = value.item() if isinstance(value, Tensor) else value
+    return int(one_scale(source).quantize(np.full((), number, np.float32), source.dtype))
 
 
 @quantized("masked_fill.Scalar", "masked_fill.Tensor")
 def masked_fill(self, mask, value):
-    number = value.item() if isinstance(value, Tensor) else value
-    filler = int(one_scale(self).quantize(np.full((), number, np.float32), self.dtype))
-    return moved(integers_of(self).masked_fill(mask, filler), self)
+    return moved(integers_of(self).masked_fill(mask, _integer_of(self, value)), self)
+
+
+@quantized("masked_fill_.Scalar", "masked_fill_.Tensor")
+def masked_fill_(self, mask, value):
+    integers_of(self).masked_fill_(mask, _integer_of(self, value))
+    return self
 
 
 @quantized("cat")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rushlight.core.dtype import bfloat16, dtype, float16, float32, int8
+from rushlight.core.dtype import bfloat16, dtype, float16, float32, float64, int8
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
@@ -17,7 +17,8 @@ from rushlight.quantized.wrapped import KEEPING, WrappedWeight, dense, rebuilt
 
 aten = namespaces.namespace("aten")
 KINDS = ("int8", "int8_dynamic")
-_FLOATS = (float32, bfloat16, float16)
+_MULTIPLIED = (float32, bfloat16, float16)  # dtypes of inputs that are multiplied by the integers
+_FLOATS = (*_MULTIPLIED, float64)
 _EPS = 2.0**-23  # the smallest scale
 _MIN_RANGE = 1e-5  # rows of activations with a smaller range are quantized as if they had this one
 
@@ -63,7 +64,8 @@ class IntegerWeight(WrappedWeight):
 
     def dequantize(self) -> Tensor:
         """Return the dequantized numbers, in `dtype`."""
-        return (self.integers.to(float32) * self.scales.to(float32).reshape(-1, 1)).to(self.dtype)
+        computed = float64 if self.dtype is float64 else float32
+        return (self.integers.to(computed) * self.scales.to(computed).reshape(-1, 1)).to(self.dtype)
 
     def _parts(self) -> tuple[Tensor, Tensor, str]:
         return self.integers, self.scales, self.kind
@@ -97,7 +99,7 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if (
         not isinstance(weight, IntegerWeight)
         or isinstance(input, IntegerWeight)
-        or input.dtype not in _FLOATS
+        or input.dtype not in _MULTIPLIED
         or wants_gradient
     ):
         return functional.linear.__wrapped__(*map(dense, (input, weight, bias)))

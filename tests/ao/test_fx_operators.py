@@ -44,6 +44,8 @@ CASES: dict[str, Callable] = {
     "elu": lambda t, a, b, x: b(t.nn.functional.elu(a(x), alpha=0.7)),
     "layer_norm": lambda t, a, b, x: t.nn.functional.layer_norm(a(x), (4,), eps=1e-3),
     "softmax_matmul": lambda t, a, b, x: t.matmul(t.softmax(a(x), -1), b(x)),
+    "softmax": lambda t, a, b, x: b(t.softmax(a(x), -1)),
+    "softmax_by_method": lambda t, a, b, x: b(a(x).softmax(-1)),
     "gelu": lambda t, a, b, x: b(t.nn.functional.gelu(a(x))),
     "mean": lambda t, a, b, x: b(a(x).mean(0, keepdim=True)),
     "view": lambda t, a, b, x: b(a(x).view(2, 2, 4).transpose(0, 1)),
@@ -100,3 +102,47 @@ def test_operator(name):
         wanted, made = expected(inputs[0]).numpy(), found(rushlight.from_numpy(inputs[0].numpy())).numpy()
     # One integer may be off where a sum lies near a half.
     np.testing.assert_allclose(made, wanted, atol=0.1)
+
+
+def layered(kinds: str) -> Callable:
+    """A model whose layers between two convolutions are given as Python text."""
+
+    def build(library):
+        nn = library.nn
+        layers = eval(kinds, {"nn": nn})
+        return nn.Sequential(nn.Conv2d(2, 4, 3), *layers, nn.Conv2d(4, 2, 1)).eval()
+
+    return build
+
+
+LAYERS = {
+    "softmax": "[nn.Softmax(1)]",
+    "transposed_norm_relu": "[nn.ConvTranspose2d(4, 4, 2), nn.BatchNorm2d(4), nn.ReLU()]",
+    "transposed_norm": "[nn.ConvTranspose2d(4, 4, 2), nn.BatchNorm2d(4)]",
+    "bilinear": "[nn.Upsample(scale_factor=2, mode='bilinear')]",
+    "nearest": "[nn.Upsample(scale_factor=2)]",
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers(name):
+    theirs, ours = built_in_both(layered(LAYERS[name]), torch)
+    inputs = [torch.randn(2, 2, 6, 6), torch.randn(2, 2, 6, 6) * 3]
+    expected = quantized(torch, theirs, inputs)
+    found = quantized(rushlight, ours, [rushlight.from_numpy(each.numpy()) for each in inputs])
+    assert names_of(found) == names_of(expected)
+    wanted, made = expected(inputs[0]).numpy(), found(rushlight.from_numpy(inputs[0].numpy())).numpy()
+    np.testing.assert_allclose(made, wanted, atol=1e-5)
+
+
+def test_linear_norm_relu():
+    def build(library):
+        nn = library.nn
+        return nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)).eval()
+
+    theirs, ours = built_in_both(build, torch)
+    inputs = [torch.randn(4, 4), torch.randn(4, 4) * 3]
+    expected = quantized(torch, theirs, inputs)
+    found = quantized(rushlight, ours, [rushlight.from_numpy(each.numpy()) for each in inputs])
+    wanted, made = expected(inputs[0]).numpy(), found(rushlight.from_numpy(inputs[0].numpy())).numpy()
+    np.testing.assert_allclose(made, wanted, atol=1e-5)

@@ -13,6 +13,7 @@ from rushlight import nn
 from rushlight.core.blocks import FORMATS, format_named
 from rushlight.nn import functional as F
 from rushlight.quantized.blocks import BlockTensor
+from rushlight.quantized.weights import IntegerWeight
 
 NAMES = list(FORMATS)
 # The root mean square of what is lost of normal numbers, as a part of theirs.
@@ -270,5 +271,18 @@ def test_data_has_the_blocks():
     layer = nn.Linear(32, 3, bias=False)
     layer.weight = nn.Parameter(weight, requires_grad=False)
     assert layer.to(torch.bfloat16).weight.dequantize().dtype is torch.bfloat16
-    with pytest.raises(RuntimeError, match="got a Tensor of torch.float64"):
-        layer.double()
+    with pytest.raises(RuntimeError, match="got a Tensor of torch.int32"):
+        weight.data = torch.zeros(3, 32, dtype=torch.int32)
+
+
+@pytest.mark.parametrize("kind", ["q8_0", "int8", "int8_dynamic"])
+def test_models_in_float64_keep_few_bits(kind):
+    layer, x = nn.Linear(32, 3), normal(2, 32)
+    weight = layer.weight.detach()
+    few = BlockTensor.quantize(weight, kind) if kind == "q8_0" else IntegerWeight.quantize(weight, kind)
+    layer.weight = nn.Parameter(few, requires_grad=False)
+    with torch.no_grad():
+        near = layer(x)
+        made = layer.double()(x.double())
+    assert type(layer.weight.data) is type(few) and made.dtype is torch.float64
+    torch.testing.assert_close(made.float(), near, atol=0.02, rtol=0)

@@ -214,3 +214,39 @@ PRINTED = {
 @pytest.mark.parametrize("name", PRINTED)
 def test_prints_as_torch(name):
     assert repr(PRINTED[name](rushlight)) == repr(PRINTED[name](torch))
+
+
+EVERY_ELEMENT = {
+    "add": lambda t, q, s: t.ops.quantized.add(q, q, s, 7),
+    "add_relu": lambda t, q, s: t.ops.quantized.add_relu(q, q.flip(0), s, 7),
+    "mul": lambda t, q, s: t.ops.quantized.mul(q, q.flip(0), s, 7),
+    "mul_relu": lambda t, q, s: t.ops.quantized.mul_relu(q, q, s, 7),
+    "elu": lambda t, q, s: t.ops.quantized.elu(q, s, 7, 1.0),
+    "celu": lambda t, q, s: t.ops.quantized.celu(q, s, 7, 1.5),
+    "leaky_relu": lambda t, q, s: t.nn.functional.leaky_relu(q, 0.1),
+    "threshold": lambda t, q, s: t.nn.functional.threshold(q, 0.2, 0.1),
+    "sigmoid": lambda t, q, s: t.ops.quantized.sigmoid(q, s, 7),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_ELEMENT)
+def test_all_elements_at_many_scales_round_as_in_torch(name):
+    integers = torch.arange(256, dtype=torch.uint8).repeat(4)  # long enough for vectorized kernels only
+    for index in range(40):
+        scale, zero_point, target = round(0.01 + index * 0.0047, 3), index * 5, round(0.2 - index * 0.0041, 3)
+        theirs = torch._make_per_tensor_quantized_tensor(integers, scale, zero_point)
+        expected = EVERY_ELEMENT[name](torch, theirs, target)
+        made = EVERY_ELEMENT[name](rushlight, to_rushlight(theirs), target)
+        assert made.int_repr().tolist() == expected.int_repr().tolist(), (scale, zero_point, target)
+
+
+def test_tables_of_4_bits_have_halves_for_scales():
+    weight = torch.randn(10, 12)
+    results = []
+    for library in (torch, rushlight):
+        bag = library.nn.EmbeddingBag(10, 12, mode="sum", include_last_offset=True)
+        bag.weight.data = library.from_numpy(weight.numpy())
+        bag.qconfig = library.ao.quantization.float_qparams_weight_only_qconfig_4bit
+        made = library.ao.nn.quantized.EmbeddingBag.from_float(bag)
+        results.append(made(library.tensor([1, 2, 3, 9]), library.tensor([0, 1, 4])).numpy())
+    assert abs(results[0] - results[1]).max() < 1e-6

@@ -198,3 +198,46 @@ def test_assert_close_compares_the_numbers(q):
         torch.testing.assert_close(q, q.dequantize())
     with pytest.raises(AssertionError, match="not close"):
         torch.testing.assert_close(q, q.clone().fill_(1.0))
+
+
+def test_filled_tensors_keep_scale_and_layout():
+    wide = torch.quantize_per_tensor(torch.randn(2, 4, 3, 4), 0.05, 3, torch.quint8)
+    for source in (wide, wide[..., ::2], wide.contiguous(memory_format=torch.channels_last)):
+        for made, integer in ((torch.zeros_like(source), 3), (torch.ones_like(source), 23), (torch.full_like(source, 0.3), 9)):
+            assert made.is_quantized and made.q_scale() == 0.05 and made.shape == source.shape
+            assert made.int_repr().unique().tolist() == [integer]
+
+
+def test_masked_fill_in_place(q):
+    made = q.masked_fill_(torch.tensor([[True, False, False], [False, False, True]]), 0.3)
+    assert made is q and q.int_repr().tolist() == [[14, 12, 12], [14, 31, 14]]
+
+
+def test_a_part_does_not_take_another_scale(q):
+    other = torch.quantize_per_tensor(torch.ones(3), 0.2, 1, torch.quint8)
+    with pytest.raises(RuntimeError, match="another scale"):
+        q[0] = other
+    q[0] = other.dequantize()
+    assert q.q_scale() == 0.1 and q.int_repr()[0].tolist() == [21, 21, 21]
+    assert q.copy_(torch.stack([other, other])).q_scale() == 0.2
+
+
+def test_empty_tensors_have_strides():
+    empty = torch.quantize_per_tensor(torch.zeros(0, 4, 5), 0.1, 3, torch.quint8)
+    assert empty.stride() == empty.relu().stride() == empty.dequantize().stride() == (20, 5, 1)
+
+
+def test_ranges_that_are_not_numbers():
+    weight = torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(torch.ones(1, 2), 0.1, 0, torch.qint8), None)
+    with pytest.raises(RuntimeError, match="min should be less than or equal to max"):
+        torch.ops.quantized.linear_dynamic(torch.tensor([[float("nan"), 1.0]]), weight, False)
+    assert torch.ops.quantized.linear_dynamic(torch.tensor([[1.0, float("inf")]]), weight, False).tolist() == [[float("inf")]]
+    with pytest.raises(RuntimeError, match="below lower bound"):
+        torch.quantize_per_tensor_dynamic(torch.tensor([1.0, float("inf")]), torch.quint8, False)
+
+
+def test_factors_of_products_are_rounded_at_each_step():
+    # 0.05 * 0.05 / 0.1 is a little more than 1/40 in float32: 60 products make 1.5 quanta, which round to 2.
+    made = torch.ops.quantized.mul(*(torch._make_per_tensor_quantized_tensor(torch.tensor([n], dtype=torch.uint8), 0.05, 0)
+                                     for n in (10, 6)), 0.1, 0)  # fmt: skip
+    assert made.int_repr().item() == 2

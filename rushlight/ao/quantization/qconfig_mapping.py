@@ -30,8 +30,8 @@ __all__ = ["QConfigMapping", "get_default_qat_qconfig_mapping", "get_default_qco
 _UNIT, _SIGNED = default_fixed_qparams_range_0to1_observer, default_fixed_qparams_range_neg1to1_observer
 FIXED_QPARAMS: dict[Any, _PartialWrapper] = {
     **dict.fromkeys(
-        (nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_", nn.Sigmoid, "sigmoid", "sigmoid_", nn.Softmax, F.softmax,
-         "softmax"), _UNIT,
+        (nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_", nn.Sigmoid, "sigmoid", "sigmoid_", nn.Softmax),
+        _UNIT,
     ),
     **dict.fromkeys((nn.Tanh, "tanh", "tanh_"), _SIGNED),
 }  # fmt: skip

@@ -90,6 +90,12 @@ template <class T, class Lane> static RL_INLINE auto shifted(Lane lane, const T*
   return cast<int32_t, T>(lane.load(x)) - zero;
 }
 
+// The number that an element stands for, by one multiply-add, as ATen's vectorized sums have it.
+template <class T, class Lane> static RL_INLINE auto fused_number(Lane lane, const T* x, float scale, int32_t zero) {
+  const auto integer = cast<float, int32_t>(cast<int32_t, T>(lane.load(x)));
+  return multiply_add(integer, splat<decltype(integer + integer)>(scale), splat<decltype(integer + integer)>(-(scale * (float)zero)));
+}
+
 template <class T> static void combine(const ByteFunction& f, int64_t first, int64_t last) {
   const T *a = (const T*)f.inputs[0] + first, *b = (const T*)f.inputs[1] + first;
   T* const out = (T*)f.out + first;
@@ -98,7 +104,7 @@ template <class T> static void combine(const ByteFunction& f, int64_t first, int
   for_each(last - first, [&, f](auto lane, long i) {
     const auto x = shifted(lane, a + i, f.zeros[0]), y = shifted(lane, b + i, f.zeros[1]);
     auto value = cast<float, int32_t>(x * y);
-    if (is_sum) value = opaque(cast<float, int32_t>(x) * f.scales[0]) + opaque(cast<float, int32_t>(y) * f.scales[1]);
+    if (is_sum) value = fused_number(lane, a + i, f.scales[0], f.zeros[0]) + fused_number(lane, b + i, f.scales[1], f.zeros[1]);
     value = value < least ? splat<decltype(value)>(least) : value;
     store_rounded(lane, out + i, value * f.inverse, f.out_zero);
   });

@@ -75,6 +75,11 @@ def quantize_bytes(graph, self, factor, zero_point, dtype, rounds_first=False):
     return graph.pointwise(self.size, dtype, element)
 
 
+@lowering("rushlight::multiply_add")
+def multiply_add(graph, self: TensorBox, factor: TensorBox, addend: TensorBox) -> TensorBox:
+    return graph.elementwise("multiply_add", self.dtype, self.dtype, self, factor, addend)
+
+
 @lowering("rushlight::rounded_mul")
 def rounded_mul(graph, self: TensorBox, other: TensorBox) -> TensorBox:
     return graph.elementwise("rounded_product", self.dtype, self.dtype, self, other)

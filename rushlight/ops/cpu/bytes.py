@@ -51,6 +51,13 @@ def quantize_bytes(self, factor, zero_point, dtype, rounds_first=False):
     return make(made.astype(dtype.numpy), dtype)
 
 
+@cpu("rushlight::multiply_add")
+def multiply_add(self, factor, addend):
+    """Round product and sum once, as the fused instruction does."""
+    exact = self._impl.array * factor._impl.array.astype(np.float64) + addend._impl.array.astype(np.float64)
+    return make(exact.astype(np.float32), self._impl.dtype)
+
+
 @cpu("rushlight::rounded_mul")
 def rounded_mul(self, other):
     return make(self._impl.array * other._impl.array, self._impl.dtype)

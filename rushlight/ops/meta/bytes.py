@@ -56,6 +56,12 @@ def quantize_bytes(self, factor, zero_point, dtype, rounds_first=False):
     return empty(self._impl.sizes, dtype)
 
 
+@meta("rushlight::multiply_add")
+def multiply_add(self, factor, addend):
+    sizes = broadcast_shapes(self._impl.sizes, factor._impl.sizes, addend._impl.sizes)
+    return empty(sizes, self._impl.dtype)
+
+
 @meta("rushlight::rounded_mul")
 def rounded_mul(self, other):
     return empty(broadcast_shapes(self._impl.sizes, other._impl.sizes), self._impl.dtype)

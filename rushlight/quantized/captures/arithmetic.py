@@ -9,6 +9,7 @@ import numpy as np
 from rushlight.core.dtype import float32, int64
 from rushlight.core.tensor import Tensor
 from rushlight.ops.modes import SuspendModes
+from rushlight.quantized.arithmetic import quantum_of_product
 from rushlight.quantized.captures.tensors import (
     CapturedQuantized,
     constant,
@@ -32,12 +33,13 @@ def _define_pairs(suffix: str, relu: bool) -> None:
     @rule(f"quantized::add{suffix}")
     def add(qa, qb, scale, zero_point):
         a, b = _check_pair(qa, qb, "quantized::add")
-        return requantized(kept(a.numbers() + b.numbers()), inverse_of(scale), a.dtype, target_of(scale, zero_point))
+        total = kept(a.numbers_rounded_once() + b.numbers_rounded_once())
+        return requantized(total, inverse_of(scale), a.dtype, target_of(scale, zero_point))
 
     @rule(f"quantized::mul{suffix}")
     def mul(qa, qb, scale, zero_point):
         a, b = _check_pair(qa, qb, "quantized::mul")
-        quantum = float(np.float32(a.quantizer.scale * b.quantizer.scale * (1 / scale)))
+        quantum = float(quantum_of_product(a.quantizer.scale, b.quantizer.scale, scale))
         return requantized(kept((a.shifted() * b.shifted()).to(float32)), quantum, a.dtype, target_of(scale, zero_point))
 
     @rule(f"quantized::cat{suffix}")

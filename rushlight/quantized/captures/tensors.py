@@ -64,6 +64,12 @@ class CapturedQuantized(Tensor):
         """Return the dequantized numbers, float32."""
         return own.rounded_mul(self.shifted().to(float32), constant(np.float32(self.quantizer.scale)))
 
+    def numbers_rounded_once(self) -> Tensor:
+        """Return the dequantized numbers as `dequantize_rounding_once` does."""
+        factor = np.float32(self.quantizer.scale)
+        offset = -(factor * np.float32(self.quantizer.zero_point))
+        return own.multiply_add(self.integers.to(float32), constant(factor), constant(offset))
+
 
 RULES: dict[str, Callable] = {}  # by operator name
 

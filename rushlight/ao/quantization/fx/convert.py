@@ -18,15 +18,13 @@ from rushlight.ao.quantization.fx.prepare import (
     NUMBER,
     SAME,
     STATIC,
+    STATIC_LAYERS,
     UNIT,
     Plan,
     scopes_of,
 )
 from rushlight.ao.quantization.fx.roles import FUNCTIONS, binary_of, is_number, module_of, name_of
-from rushlight.ao.quantization.quantization_mappings import (
-    DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
-    get_embedding_static_quant_module_mappings,
-)
+from rushlight.ao.quantization.quantization_mappings import DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.nn.modules.module import Module
@@ -40,7 +38,7 @@ quantized = namespaces.namespace("quantized")
 class _Converting:
     def __init__(self, module: GraphModule, plan: Plan) -> None:
         self.module, self.graph, self.plan = module, module.graph, plan
-        self.static = get_embedding_static_quant_module_mappings()
+        self.static = STATIC_LAYERS
         self.quantized: dict[Node, Node] = {}  # each node's result as a quantized tensor
         self.real: dict[Node, Node] = {}  # each node's result as a float tensor
         self.source: dict[Node, Node] = {}  # observer node -> the node that it observes

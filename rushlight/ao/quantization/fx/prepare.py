@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from rushlight.ao.nn import quantized as nnq
 from rushlight.ao.nn.intrinsic import _FusedModule
 from rushlight.ao.quantization.fx.configs import Lookup
 from rushlight.ao.quantization.fx.roles import (
@@ -28,7 +29,7 @@ from rushlight.ao.quantization.qconfig_mapping import FIXED_QPARAMS, QConfigMapp
 from rushlight.ao.quantization.quantization_mappings import (
     DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS,
     DEFAULT_QAT_MODULE_MAPPINGS,
-    DEFAULT_STATIC_QUANT_MODULE_MAPPINGS,
+    get_embedding_static_quant_module_mappings,
 )
 from rushlight.ao.quantization.utils import (
     activation_is_dynamically_quantized,
@@ -48,6 +49,8 @@ NUMBER = "number"  # the role of sums and products with a Python number
 UNIT = "unit"  # the role of functions with a known range, such as sigmoid
 FUNCTION = "function"  # the role of other functions
 _TABLES = (nn.Embedding, nn.EmbeddingBag)
+STATIC_LAYERS = {**get_embedding_static_quant_module_mappings(), nn.Softmax: nnq.Softmax}
+"""Observed layers to quantized ones: those of eager mode, and Softmax."""
 
 
 @dataclass
@@ -115,9 +118,9 @@ class _Preparing:
             return UNIT
         if is_quantizable_function(node):
             return FUNCTION
-        if type(module) in FIXED_QPARAMS or name_of(node) in FIXED_QPARAMS:
+        is_layer = type(module) in STATIC_LAYERS and type(module) not in _TABLES
+        if not is_layer and (type(module) in FIXED_QPARAMS or name_of(node) in FIXED_QPARAMS):
             return FIXED
-        is_layer = type(module) in DEFAULT_STATIC_QUANT_MODULE_MAPPINGS and type(module) not in _TABLES
         is_layer |= self.is_qat and type(module) in DEFAULT_QAT_MODULE_MAPPINGS
         return STATIC if is_layer and _weight_fits(qconfig, module) else None
 

@@ -16,7 +16,6 @@ from rushlight.nn.modules.module import Module
 _SAME_SCALE_MODULES = (
     nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d,
     nn.Flatten, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.PixelShuffle, nn.ReLU, nn.ReLU6,
-    nn.Upsample,
 )  # fmt: skip
 _SAME_SCALE_NAMES = frozenset(
     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d avg_pool1d avg_pool2d avg_pool3d clamp contiguous detach "

@@ -110,13 +110,24 @@ def _fuse_from(module: GraphModule, node: Node, is_qat: bool) -> None:
     last = _next(module, chain[-1])
     if last is not None and is_relu(module, last):
         chain.append(last)
+    if _norm_goes_with_relu(module, chain):
+        return
     while len(chain) > 1:
         layers = [module_of(module, each) or nn.ReLU().train(module.training) for each in chain]
         fusing = DEFAULT_OP_LIST_TO_FUSER_METHOD.get(tuple(map(type, layers)))
         if fusing is not None and _called_once(module, chain):
             _replace_by_fused(module, chain, fusing(is_qat, *layers))
+            if type(layers[-1]) in _NORMS:  # a linear layer takes the ReLU that follows its normalisation
+                _fuse_from(module, node, is_qat)
             return
         chain.pop()
+
+
+def _norm_goes_with_relu(module: GraphModule, chain: list[Node]) -> bool:
+    """Return whether a batch normalisation is fused with the ReLU after it and not with the layer before it, as in torch: after
+    transposed convolutions."""
+    kinds = tuple(type(module_of(module, each) or nn.ReLU()) for each in chain)
+    return len(kinds) == 3 and kinds not in DEFAULT_OP_LIST_TO_FUSER_METHOD and kinds[1:] in DEFAULT_OP_LIST_TO_FUSER_METHOD
 
 
 def _called_once(module: GraphModule, chain: list[Node]) -> bool:
