@@ -276,3 +276,32 @@ def test_examples_of_another_form(tmp_path):
         with pytest.raises((TypeError, ValueError), match=said):
             export(model, example, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@torch.jit.script
+def described(x: float, n: int) -> str:
+    return f"{x} and {n}"
+
+
+class Cleared(nn.Module):
+    """A state that a call sets to a number or to zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor, start: float | None) -> torch.Tensor:
+        if start is not None:
+            self.total = torch.zeros_like(self.total) + start
+        self.total = self.total + x
+        return self.total
+
+
+def test_floats_of_the_example_are_not_taken_for_granted(tmp_path):
+    model = built(described, (1.5, 2), tmp_path / "described")
+    for x in (1e20, math.nan, 0.1, -0.0):
+        assert model.forward(x, 7) == described(x, 7)
+    module = torch.jit.script(Cleared())
+    model = built(module, (torch.ones(2), 2.5), tmp_path / "cleared")
+    for start in (1.0, None, 3.5, None):
+        close(model.forward(np.ones(2, np.float32), start), module(torch.ones(2), start))
