@@ -228,7 +228,7 @@ class _Functionalizer:
     def _in_layout(self, node: Node, wanted: Tensor) -> Node:
         """Return `node` with its dimensions in the same memory order as `wanted`, so that the same views can be made of it."""
         value = node.meta["val"]
-        order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), wanted.shape[dim] == 1, dim))
+        order = sorted(range(wanted.dim()), key=lambda dim: (-wanted.stride(dim), _is_one(wanted.shape[dim]), dim))
         moved = value.permute(order)
         if not moved.is_contiguous():
             return self._apply_permuted(
@@ -246,6 +246,11 @@ class _Functionalizer:
             return make(node)
         made = make(self._emit(aten("permute"), node, order))
         return self._emit(aten("permute"), made, sorted(range(len(order)), key=order.__getitem__))
+
+
+def _is_one(size: object) -> bool:
+    """Return whether a size is known to be 1."""
+    return type(size) is int and size == 1
 
 
 def _has_odd_strides(value: Tensor, wanted: Tensor | None = None) -> bool:

@@ -145,7 +145,7 @@ class Model:
 
     def set_threads(self, threads: int) -> None:
         """Set the number of threads of a call."""
-        self._check(self._call("set_threads", self._handle, ctypes.c_int(threads)))
+        self._check(self._call("set_threads", self._handle, ctypes.c_int(max(0, min(threads, 1 << 30)))))
 
     def seed(self, seed: int) -> None:
         """Seed the random numbers."""
@@ -172,6 +172,8 @@ def _python_to_value(given: Any, kept: list[Any]) -> _Value:
     elif isinstance(given, bool | np.bool_):
         made.kind, made.as_.integer = _BOOL, int(given)
     elif isinstance(given, int | np.integer) and not isinstance(given, np.ndarray):
+        if not -(1 << 63) <= int(given) < 1 << 63:
+            raise OverflowError(f"ints of a model have 64 bits, got {given}")
         made.kind, made.as_.integer = _INT, int(given)
     elif isinstance(given, float) or isinstance(given, np.floating):
         made.kind, made.as_.real = _FLOAT, float(given)
@@ -195,14 +197,17 @@ def _python_to_value(given: Any, kept: list[Any]) -> _Value:
 
 
 def _array_to_tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
-    if array.dtype.name not in _DTYPES:
-        raise TypeError(f"arrays are of {', '.join(_DTYPES[1:])}, got {array.dtype}")
+    kind = "bfloat16" if array.dtype == np.uint16 else array.dtype.name
+    if kind not in _DTYPES:
+        raise TypeError(f"arrays are of {', '.join(_DTYPES[1:])} (bfloat16 as uint16), got {array.dtype}")
     if array.ndim > _RANK:
         raise ValueError(f"arrays have at most {_RANK} dimensions, got {array.ndim}")
-    if any(step < 0 or step % array.itemsize for step in array.strides):
-        array = np.ascontiguousarray(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    if not array.flags.aligned or any(step < 0 or step % array.itemsize for step in array.strides):
+        array = array.copy()
     kept.append(array)
-    made = _Tensor(array.ctypes.data, _DTYPES.index(array.dtype.name), array.ndim)
+    made = _Tensor(array.ctypes.data, _DTYPES.index(kind), array.ndim)
     for dim in range(array.ndim):
         made.sizes[dim], made.strides[dim] = array.shape[dim], array.strides[dim] // array.itemsize
     return made

@@ -23,6 +23,7 @@ from rushlight.deploy.targets import TARGETS, build_library
 from rushlight.deploy.wheel import build_wheel
 from rushlight.export.archive import load as load_program
 from rushlight.export.dynamic_shapes import Dim
+from rushlight.export.exported_program import ExportedProgram
 from rushlight.jit.measuring import example_tensor
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.serialization.loading import load as load_archive
@@ -101,8 +102,9 @@ def _export(options: argparse.Namespace, before_python: Callable[[], None]) -> N
     calls = options.calls or [("forward", [])]
     sizes: dict[str, Any] = {}
     examples = {method: _example(words, sizes) for method, words in calls}
-    is_program = not isinstance(model, ScriptModule | Module) and not callable(model)
-    if is_program:
+    if isinstance(model, ExportedProgram):
+        if options.calls:
+            raise ValueError(f"{options.model} is an exported program, which has its inputs already: omit --input and --method")
         made = export(model, (), folder, name=name, embed=options.embed, force=options.force)
     else:
         scripted = isinstance(model, ScriptModule)

@@ -53,7 +53,7 @@ def export(
         The folder's path.
 
     NotExportable lists the operators that have no native form, with their lines; nothing is written then. ValueError for a
-    name that is no identifier.
+    name that is no identifier. TypeError for examples of another form.
 
     Example:
         >>> import rushlight as torch, tempfile
@@ -65,6 +65,7 @@ def export(
     called = _name_of(model) if name is None else name
     if not is_model_name(called):
         raise ValueError(f"the model's name must be an identifier of C that is no function of its library, got {called!r}")
+    _check_arguments(model, example_inputs, kwargs, dynamic_shapes)
     made = Model(called)
     with no_grad():
         _add(made, model, example_inputs, kwargs, dynamic_shapes)
@@ -77,6 +78,32 @@ def _name_of(model: Any) -> str:
     if isinstance(model, ExportedProgram | Mapping):
         return "model"
     return model_name(getattr(model, "original_name", None) or getattr(model, "__name__", type(model).__name__).lower())
+
+
+def _check_arguments(model: Any, example_inputs: Any, kwargs: Any, dynamic_shapes: Any) -> None:
+    """Raise TypeError or ValueError for examples that do not go with the kind of model."""
+    if isinstance(model, ExportedProgram | Mapping):
+        programs = model.values() if isinstance(model, Mapping) else [model]
+        others = [each for each in programs if not isinstance(each, ExportedProgram)]
+        if others:
+            raise TypeError(f"a dict of methods holds exported programs (torch.export.export), got {type(others[0]).__name__}")
+        if not programs:
+            raise ValueError("the dict of methods is empty: a model has at least one")
+        if example_inputs or kwargs or dynamic_shapes:
+            raise ValueError("an exported program has its inputs and sizes already: example_inputs, kwargs and dynamic_shapes "
+                             "have no meaning for one")  # fmt: skip
+        return
+    if isinstance(model, ScriptModule | ScriptFunction):
+        calls = example_inputs.values() if isinstance(example_inputs, Mapping) else [example_inputs]
+        if not calls:
+            raise ValueError("example_inputs names no method: a model has at least one")
+        lists = [each if isinstance(each, list) else [each] for each in calls]
+        wrong = [each for each in lists if not each or not all(isinstance(call, tuple) for call in each)]
+        if wrong:
+            raise TypeError("the example of a call is a tuple of its arguments, or a list of such tuples, got "
+                            f"{type(wrong[0][0]).__name__ if wrong[0] else 'an empty list'}")  # fmt: skip
+    elif not isinstance(example_inputs, tuple | list):
+        raise TypeError(f"example_inputs is a tuple of the call's arguments, got {type(example_inputs).__name__}")
 
 
 def _add(made: Model, model: Any, example_inputs: Any, kwargs: Any, dynamic_shapes: Any) -> None:

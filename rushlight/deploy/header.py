@@ -126,6 +126,7 @@ typedef struct @name @name;
                                                 char* message, size_t room);
 /* Another handle over the same weights: for another thread. It begins with the model's first state, and with one thread. */
 @NAME_API @name_status @name_share(@name* other, struct @name** model);
+/* Frees a handle once, when no thread runs it; null is allowed. Other handles over its weights stay. */
 @NAME_API void @name_destroy(@name* model);
 
 /* What went wrong in the last call for this handle. It stays until the next call. */

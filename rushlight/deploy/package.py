@@ -6,8 +6,14 @@ README, and a module of JavaScript for its WebAssembly.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import os
 import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rushlight.deploy import templates
@@ -21,13 +27,52 @@ from rushlight.inductor.build import INCLUDE
 OWN_INCLUDE = Path(__file__).parent / "include"
 _INCLUDE = re.compile(r"^#include <(rushlight/\w+\.h)>", re.MULTILINE)
 MARK = ".rushlight-export"
+_STAGED = ".rushlight-staged-"
 
 
 def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
-    """Write the folder. FileExistsError if it holds files that no export wrote, unless `force`."""
+    """Write the folder. FileExistsError if it holds files that no export wrote, unless `force`.
+
+    All files are written beside the old ones first and then renamed, so that a failure leaves an older export as it was, and
+    a process that has mapped the old weights keeps them. Files of the older export that the new one lacks are removed.
+    """
     if folder.exists() and not force and any(folder.iterdir()) and not (folder / MARK).exists():
         raise FileExistsError(f"{folder} holds other files; export into a new folder, or over them with force (--force)")
     folder.mkdir(parents=True, exist_ok=True)
+    with _locked(folder / MARK) as mark:
+        for left in folder.glob(f"{_STAGED}*"):  # by an export that was killed
+            shutil.rmtree(left, ignore_errors=True)
+        staged = Path(tempfile.mkdtemp(prefix=_STAGED, dir=folder))
+        try:
+            _write_files(model, staged, embed)
+            _replace_files(staged, folder, mark)
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+
+@contextmanager
+def _locked(mark: Path) -> Iterator[Path]:
+    """Let one export at a time write a folder, whose mark exists inside of the block."""
+    with mark.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield mark
+
+
+def _replace_files(staged: Path, folder: Path, mark: Path) -> None:
+    """Move the staged files into the folder, and remove those of an older export, which its mark lists."""
+    old = mark.read_text().splitlines()
+    new = sorted(str(path.relative_to(staged)) for path in staged.rglob("*") if path.is_file())
+    mark.write_text("".join(f"{name}\n" for name in dict.fromkeys([*old, *new])))  # complete even if this is interrupted
+    for name in new:
+        (folder / name).parent.mkdir(exist_ok=True)
+        os.replace(staged / name, folder / name)
+    for name in set(old) - set(new):
+        if ".." not in Path(name).parts and not Path(name).is_absolute():
+            (folder / name).unlink(missing_ok=True)
+    mark.write_text("".join(f"{name}\n" for name in new))
+
+
+def _write_files(model: Model, folder: Path, embed: bool) -> None:
     name = model.name
     header = write_header(model, embed)
     source, identity = write_source(model, header, embed)
@@ -37,7 +82,6 @@ def write_package(model: Model, folder: Path, embed: bool, force: bool) -> None:
         for chunk in model.weights.chunks(identity):
             digest.update(chunk)
             file.write(chunk)
-    (folder / MARK).write_text(f"{name}\n")
     (folder / f"{name}.h").write_text(header)
     (folder / f"{name}.cpp").write_text(source)
     (folder / f"{name}_levels.cpp").write_text(write_levels(header, name))

@@ -71,7 +71,7 @@ class PartsForm:
         return self.kinds[position]
 
 
-def _masks_to_positions(change: OpOverload, self: Tensor, indices: list, *rest: object) -> object:
+def _masks_to_positions(change: OpOverload, self: Tensor, indices: list, *rest: object, **options: object) -> object:
     """Decompose an index with masks into one with the masks' nonzero positions."""
     if not any(_is_mask(index) for index in indices):
         return NotImplemented
@@ -84,7 +84,7 @@ def _masks_to_positions(change: OpOverload, self: Tensor, indices: list, *rest: 
             lists += [aten("select.int")(positions, 1, dim) for dim in range(index.dim())]
         else:
             lists.append(index)
-    return change(self, lists, *rest)
+    return change(self, lists, *rest, **options)
 
 
 def _is_mask(index: object) -> bool:
@@ -92,7 +92,7 @@ def _is_mask(index: object) -> bool:
 
 
 DECOMPOSITIONS = {
-    change: lambda *arguments, change=change: _masks_to_positions(change, *arguments)
+    change: lambda *arguments, change=change, **options: _masks_to_positions(change, *arguments, **options)
     for change in map(aten, ("index.Tensor", "index_put", "index_put_"))
 }
 """Decompositions of data-dependent operators, including those into functions that exist in C++."""

@@ -17,7 +17,7 @@ from rushlight.deploy.spelling import NotExportable, c_string, constant_text, fo
 from rushlight.deploy.state import Path, States
 from rushlight.deploy.weights import Weights
 from rushlight.inductor.codegen.structured_parts import SCALARS
-from rushlight.inductor.codegen.structured_scalars import result_kind, spelled
+from rushlight.inductor.codegen.structured_scalars import FAILURES, result_kind, spelled
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Scalar, Var
 
 _KINDS = {bool: BOOL, int: INT, float: FLOAT}
@@ -129,7 +129,7 @@ class Values:
 
         value, stops = spelled(op, operands, text)
         if stops is not None:
-            said = c_string(f"{name} has no result for these numbers")
+            said = c_string(FAILURES[op])
             self.lines.append(f"if ({stops}) return self.say(failed, {said});")
         result = self.temporary("result")
         self.lines.append(f"const {SCALARS[result_kind(op, operands).name]} {result} = {value};")

@@ -122,11 +122,12 @@ class _MethodWriter:
             run_with_executor(self.function, [*owner, *copy.deepcopy(arguments)])
 
     def _with_other_sizes(self, example: Example) -> Iterator[Example]:
-        """Yield the example with open sizes that the forms so far exclude: each size is 1 or another value, or all of them are
-        1."""
+        """Yield the example with open sizes that the forms so far exclude: each size is 0, 1 or another value, or all of them
+        are 1."""
         names = dict.fromkeys(name for dims in example.dims.values() for name in dims.values())
         small = [name for name in names if example.bounds.get(name, (0, None))[0] <= 1]
         yield from (example.with_sizes({name: 1}) for name in small)
+        yield from (example.with_sizes({name: 0}) for name in small if example.bounds.get(name, (0, None))[0] == 0)
         if len(small) > 1:
             yield example.with_sizes(dict.fromkeys(small, 1))
         for form in list(self.forms):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,8 +130,7 @@ def build_library(
     command = [*made.compiler, "-std=c++17", "-O2", *made.flags, *FLAGS, "-fPIC", "-fvisibility=hidden", f"-I{folder}", *flags]
     shared = f"{name}{ending.removeprefix(f'-{WASM}')}.wasm" if is_wasm else f"lib{name}{ending}{made.suffix}"
     library = folder / (shared if kind == "shared" else f"lib{name}{ending}.a")
-    scratch = folder / ".build"
-    scratch.mkdir(exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".build-", dir=folder))
     try:
         parts = _source_files(folder, name, made)
         objects = [str(scratch / f"{position}.o") for position in range(len(parts))]

@@ -53,9 +53,9 @@ class WholeForm:
         return self.program.fits(arguments)
 
     def fixes_contents(self, given: int) -> bool:
-        """Return whether the form holds only for certain strings, or certain contents of lists or dicts: in the first `given`
-        arguments, which callers pass, or in an attribute of the module that a run changes."""
-        if self.form.changes:
+        """Return whether the form holds only for certain strings or floats, or certain contents of lists or dicts: in the first
+        `given` arguments, which callers pass, or in an attribute of the module that a run changes."""
+        if self.form.changes or self._fixes_float(given):
             return True
         at = 0
         for index, spec in zip(self.form.inputs.positions, self.form.inputs.spec.children, strict=True):
@@ -65,6 +65,11 @@ class WholeForm:
             if index < given and (fixed or (spec.num_leaves == 0 and spec is not LEAF)):
                 return True
         return False
+
+    def _fixes_float(self, given: int) -> bool:
+        """Return whether one of the first `given` arguments is a float that must have the example's value."""
+        readers = [reader for reader, expected in self.form.conditions if type(expected) is float]
+        return any(isinstance(reader, Argument) and reader.index < given for reader in readers)
 
     def relations(self) -> Iterator[ShapeGuard]:
         """Return the form's guards on its open sizes."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -12,8 +14,10 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.commands import main
-from rushlight.deploy.binding import Model, _array_to_tensor
-from tests.deploy.built import close
+from rushlight.deploy import export, package
+from rushlight.deploy.binding import Model, ModelError, _array_to_tensor
+from rushlight.deploy.targets import build_library
+from tests.deploy.built import built, close
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +140,79 @@ def test_arrays_that_cannot_cross():
 
 def test_a_handle_without_its_library():
     assert not hasattr(object.__new__(Model), "_handle")
+
+
+def test_numbers_and_arrays_of_other_widths_and_orders(tmp_path):
+    @torch.jit.script
+    def twice(x: torch.Tensor, y: torch.Tensor, n: int) -> tuple[torch.Tensor, torch.Tensor, int]:
+        return x * 2, y * 2, n
+
+    model = built(twice, (torch.ones(3), torch.ones(2, dtype=torch.bfloat16), 3), tmp_path)
+    x, half_precision = np.arange(3, dtype=np.float32), np.array([0x3F80, 0x4000], np.uint16)
+    unaligned = np.zeros(13, np.uint8)[1:].view(np.float32)
+    unaligned[:] = x
+    for given in (x, x.astype(">f4"), unaligned, x[::-1][::-1]):
+        found = model.forward(given, half_precision, -(2**63))
+        assert found[0].tolist() == [0, 2, 4] and found[1].view(np.uint16).tolist() == [0x4000, 0x4080] and found[2] == -(2**63)
+    with pytest.raises(OverflowError, match="ints of a model have 64 bits"):
+        model.forward(x, half_precision, 2**63)
+    for threads in (0, -(2**32) + 1, 2**32 + 1):
+        with pytest.raises(ModelError, match="a model runs on 1 to 64 threads"):
+            model.set_threads(threads)
+
+
+def test_exports_over_older_ones(tmp_path):
+    x = torch.ones(1, 3)
+    model = built(nn.Linear(3, 2), (x,), tmp_path, "model", embed=True)
+    before = model(x.numpy())
+    export(nn.Linear(3, 2), (x,), tmp_path, name="other")  # the folder's only model now
+    assert not list(tmp_path.glob("model*")) and (tmp_path / "libmodel.so").exists()
+    old = built(nn.Linear(3, 2), (x,), tmp_path, "other")
+    expected = old(x.numpy())
+    layer = nn.Linear(3, 2)
+    export(layer, (x,), tmp_path, name="other")
+    library = build_library(tmp_path, "other", flags=("-O1",))
+    again = shutil.copy(library, tmp_path / "again.so")  # a process loads a library of one name once
+    close(Model(again, "other", tmp_path / "other.weights")(x.numpy()), layer(x))
+    # handles of older exports keep their weights
+    assert old(x.numpy()).tolist() == expected.tolist() and model(x.numpy()).tolist() == before.tolist()
+
+
+def test_interrupted_exports(tmp_path, monkeypatch):
+    x = torch.ones(1, 3)
+    export(nn.Linear(3, 2), (x,), tmp_path, name="model")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    def fail(*_):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(package, "copy_headers", fail)
+        with pytest.raises(OSError, match="no space left"):
+            export(nn.Linear(3, 2), (x,), tmp_path, name="model")
+    assert before == {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    (killed / package.MARK).touch()
+    (killed / ".rushlight-staged-1").mkdir()
+    export(nn.Linear(3, 2), (x,), killed, name="model")
+    assert (killed / "model.weights").exists() and not (killed / ".rushlight-staged-1").exists()
+
+
+def test_two_exports_into_one_folder(tmp_path):
+    layers = [nn.Linear(3, 2) for _ in range(2)]
+    x, folder = torch.ones(1, 3), tmp_path / "both"
+    threads = [threading.Thread(target=export, args=(each, (x,), folder), kwargs={"name": "model"}) for each in layers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = Model(build_library(folder, "model", flags=("-O1",)), "model", folder / "model.weights")(x.numpy())
+    assert any(np.allclose(found, layer(x).detach().numpy(), atol=1e-5) for layer in layers)
+
+
+def test_command_refuses_inputs_of_an_exported_program(tmp_path, capsys):
+    torch.export.save(torch.export.export(nn.Linear(2, 1), (torch.ones(1, 2),)), tmp_path / "program.pt2")
+    assert main(["export", str(tmp_path / "program.pt2"), "--input", "x:float32[5,2]", "-o", str(tmp_path / "out")]) == 1
+    assert "is an exported program, which has its inputs already" in capsys.readouterr().err

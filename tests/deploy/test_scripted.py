@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -216,3 +217,91 @@ def test_what_has_no_form_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
     with pytest.raises(NotExportable, match="has no method 'nothing'; it has forward"):
         export(torch.jit.script(Containers()), {"nothing": ()}, tmp_path / "out")
+
+
+@torch.jit.script
+def numbers(x: float, y: float, i: int, by: int) -> tuple[float, float, float, float, float, float, float, int, int]:
+    return x**y, math.sin(x), math.exp(x), math.asin(x), math.fmod(x, y), math.log1p(x), round(x), i << by, i >> by
+
+
+@torch.jit.script
+def numbers_in_a_loop(x: float, y: float, i: int, by: int, text: str) -> list[float]:
+    found: list[float] = []
+    while len(found) < 3:
+        found = found + [x**y, math.sinh(x), math.acos(x), float(i << by), float(i >> by)]
+    return found
+
+
+@pytest.mark.parametrize("function", [numbers, numbers_in_a_loop])
+def test_numbers_beyond_the_domains_of_functions(tmp_path, function):
+    rest = ("a",) if function is numbers_in_a_loop else ()
+    model = built(function, (1.5, 2.0, 3, 1, *rest), tmp_path)
+    for x, y, i, by in (
+        (-7.0, 3.0, -7, 64), (0.0, 0.0, 1, 63), (math.inf, 2.0, -1, 100), (1e4, 0.0, 1, 0), (-0.25, 0.5, 5, 2), (math.nan, 1.0, 0, 0),
+    ):  # fmt: skip
+        found, expected = model.forward(x, y, i, by, *rest), function(x, y, i, by, *rest)
+        np.testing.assert_allclose(np.array(found, float), np.array(expected, float), rtol=1e-12)
+    with pytest.raises(ModelError, match="ZeroDivisionError: 0.0 cannot be raised to a negative power"):
+        model.forward(0.0, -1.0, 1, 1, *rest)
+    with pytest.raises(ModelError, match="RuntimeError: negative shift count"):
+        model.forward(1.0, 1.0, 1, -1, *rest)
+
+
+def test_open_sizes_may_be_zero_and_keep_their_bounds(tmp_path):
+    module = torch.jit.script(nn.Linear(3, 2))
+    dims = torch.export.Dim("n"), torch.export.Dim("n", min=1, max=8)
+    model, bounded = (
+        built(module, (torch.rand(4, 3),), tmp_path / str(number), dynamic_shapes=({0: dim},)) for number, dim in enumerate(dims)
+    )
+    for n in (0, 1, 2, 9):
+        x = torch.rand(n, 3)
+        close(model.forward(x.numpy()), module(x))
+    for n in (0, 9):
+        with pytest.raises(ModelError, match=r"input must be as in input: float32\[n, 3\] with 1 to 8 in dimension 0, got the sizes"):
+            bounded.forward(np.zeros((n, 3), np.float32))
+
+
+def test_examples_of_another_form(tmp_path):
+    program = torch.export.export(nn.Linear(3, 2), (torch.rand(1, 3),))
+    scripted_module, x = torch.jit.script(nn.Linear(3, 2)), torch.rand(2, 3)
+    for model, example, said in (
+        (nn.Linear(3, 2), x, "is a tuple of the call's arguments, got Tensor"),
+        (scripted_module, x, "the example of a call is a tuple of its arguments"),
+        (scripted_module, {}, "names no method"),
+        (scripted_module, [], "got an empty list"),
+        ({}, (), "the dict of methods is empty"),
+        ({"forward": nn.Linear(3, 2)}, (), "holds exported programs .*, got Linear"),
+        (program, (x,), "an exported program has its inputs and sizes already"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=said):
+            export(model, example, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@torch.jit.script
+def described(x: float, n: int) -> str:
+    return f"{x} and {n}"
+
+
+class Cleared(nn.Module):
+    """A state that a call sets to a number or to zero."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+
+    def forward(self, x: torch.Tensor, start: float | None) -> torch.Tensor:
+        if start is not None:
+            self.total = torch.zeros_like(self.total) + start
+        self.total = self.total + x
+        return self.total
+
+
+def test_floats_of_the_example_are_not_taken_for_granted(tmp_path):
+    model = built(described, (1.5, 2), tmp_path / "described")
+    for x in (1e20, math.nan, 0.1, -0.0):
+        assert model.forward(x, 7) == described(x, 7)
+    module = torch.jit.script(Cleared())
+    model = built(module, (torch.ones(2), 2.5), tmp_path / "cleared")
+    for start in (1.0, None, 3.5, None):
+        close(model.forward(np.ones(2, np.float32), start), module(torch.ones(2), start))

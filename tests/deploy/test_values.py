@@ -187,3 +187,27 @@ def test_a_scripted_module(tmp_path):
 def test_symbols_whose_names_begin_alike():
     first, tenth = Var("u1"), Var("u10")
     assert _checked_arithmetic(first + 2 * tenth) == "counted(counted(u1) + 2*counted(u10))"
+
+
+def test_sums_at_indices_without_masks(tmp_path):
+    def added(x, i, values):
+        made = x * 2
+        made.index_put_((i,), values, accumulate=True)
+        return made
+
+    x, i, values = torch.rand(4, 3), torch.tensor([1, 3, 1]), torch.rand(3, 3)
+    model = built(exported(added, (x, i, values)), (), tmp_path)
+    same(model.forward(*arrays(x, i, values)), added(x, i, values))
+
+
+def test_a_part_of_an_open_size_is_filled(tmp_path):
+    def filled(x):
+        made = x + 1
+        torch.chunk(made, 2, 0)[-1].fill_(2)
+        return made
+
+    dims = {0: torch.export.Dim.AUTO, 1: torch.export.Dim.AUTO}
+    model = built(exported(filled, (torch.rand(5, 3),), dynamic_shapes=(dims,)), (), tmp_path)
+    for rows in (5, 7, 9):  # the halves of odd numbers
+        x = torch.rand(rows, 3)
+        same(model.forward(x.numpy()), filled(x))

@@ -18,7 +18,7 @@ from rushlight.deploy.direct.typed import Typed
 from rushlight.deploy.direct.values import PLAIN, Kind, Operand, holds_tensors, representation, size_of, unboxed, with_size
 from rushlight.deploy.spelling import c_string
 from rushlight.inductor.codegen.structured_parts import SCALARS
-from rushlight.inductor.codegen.structured_scalars import result_kind, spelled
+from rushlight.inductor.codegen.structured_scalars import FAILURES, result_kind, spelled
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Scalar, Var
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.operators.lookup import operator_of, writes
@@ -217,7 +217,7 @@ class Language(Typed):
 
         value, stops = spelled(op, variables, text)
         if stops is not None:
-            said = c_string(_FAILURES.get(op, f"ValueError: {op} has no result for these numbers"))
+            said = c_string(FAILURES[op])
             self.emit(f"if ({stops}) run.fail(failed, {said});")
             self.check(node)
         if _SCALARS.get(result.type) != result_kind(op, variables):
@@ -415,11 +415,6 @@ class Language(Typed):
 
 
 _CONVERSIONS = {"aten::Int": "integer_in", "aten::Float": "real_in_item", "aten::Bool": "truth_in"}
-_FAILURES = {
-    "floordiv": "ZeroDivisionError: integer division or modulo by zero",
-    "remainder": "ZeroDivisionError: integer division or modulo by zero",
-    "range_length": "ValueError: range() arg 3 must not be zero",
-}
 SPECIAL = {
     "prim::ListConstruct": Language._construct_list,
     "prim::TupleConstruct": Language._construct_tuple,

@@ -189,7 +189,6 @@ def _register_arithmetic() -> None:
         register(f"aten::{name}_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)",
                  lambda self, other, mode, method=method: getattr(self, f"{method}_")(other, rounding_mode=mode))  # fmt: skip
     register("prim::abs(Tensor x) -> Tensor", lambda x: x.abs())
-    register("aten::fmod(Scalar a, Scalar b) -> float", lambda a, b: float(abs(a) % abs(b)) * (-1 if a < 0 else 1))
     register("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", lambda self, other: self << other)
     register("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", lambda self, other: self >> other)
     register("aten::promote_types(ScalarType type1, ScalarType type2) -> ScalarType", _promote_types)

@@ -96,10 +96,16 @@ def _remainder(a, b):
 
 
 def _power(a, b):
+    if isinstance(a, complex) or isinstance(b, complex):
+        return a**b
+    if a == 0 and b < 0:
+        raise ZeroDivisionError("0.0 cannot be raised to a negative power")
     try:
-        return float(a) ** b if not isinstance(a, complex) and not isinstance(b, complex) else a**b
+        return math.pow(a, b)
+    except ValueError:
+        return math.nan
     except OverflowError:
-        return math.inf
+        return -math.inf if a < 0 and b % 2 == 1 else math.inf
 
 
 def _int_power(a: int, b: int) -> int:
@@ -183,6 +189,41 @@ def _square_root(a):
     return math.sqrt(a) if a >= 0 else math.nan
 
 
+def _like_c(name: str) -> Callable[[float], float]:
+    """A function of `math` that gives infinity and NaN, as C's does, where Python's raises."""
+    function = getattr(math, name)
+
+    def call(a):
+        try:
+            return function(a)
+        except OverflowError:
+            return math.copysign(math.inf, a) if name == "sinh" else math.inf
+        except ValueError:
+            return _POLES[name](a) if name in _POLES else math.nan
+
+    return call
+
+
+_POLES: dict[str, Callable[[float], float]] = {
+    "log1p": lambda a: -math.inf if a == -1 else math.nan,
+    "atanh": lambda a: math.copysign(math.inf, a) if abs(a) == 1 else math.nan,
+    "gamma": lambda a: math.copysign(math.inf, a) if a == 0 else math.nan,
+    "lgamma": lambda a: math.inf,
+}
+"""The values of functions outside of Python's domain where not all of them are NaN."""
+
+
+def _fmod(a, b):
+    try:
+        return math.fmod(a, b)
+    except ValueError:
+        return math.nan
+
+
+def _round(a):
+    return math.copysign(float(round(a)), a) if math.isfinite(a) else float(a)
+
+
 def _to_int(function: Callable) -> Callable:
     def convert(a: float) -> int:
         _truncate(a)  # refuses those without an int of 64 bits
@@ -193,15 +234,15 @@ def _to_int(function: Callable) -> Callable:
 
 def _register_math() -> None:
     for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "exp"):
-        _register_unary(name, _either(getattr(math, name), getattr(cmath, name)), "int float complex Scalar")
+        _register_unary(name, _either(_like_c(name), getattr(cmath, name)), "int float complex Scalar")
     _register_unary("sqrt", _either(_square_root, cmath.sqrt), "int float complex Scalar")
     _register_unary("log", _either(_logarithm(math.log), cmath.log), "int float complex Scalar")
     _register_unary("log10", _either(_logarithm(math.log10), cmath.log10), "int float complex Scalar")
     for name in ("lgamma", "erf", "erfc", "expm1", "log1p", "degrees", "radians", "fabs", "gamma"):
-        _register_unary(name, getattr(math, name))
+        _register_unary(name, _like_c(name))
     for name in ("floor", "ceil"):
         _register_unary(name, _to_int(getattr(math, name)), result="int")
-    _register_unary("round", lambda a: float(round(a)))
+    _register_unary("round", _round)
     for kind in ("int", "float", "complex"):
         declare_operator(f"aten::neg.{kind}({kind} a) -> {kind}", wrapping(operator.neg))
         declare_operator(f"prim::abs.{kind}({kind} a) -> {'float' if kind == 'complex' else kind}", wrapping(abs))
@@ -217,9 +258,10 @@ def _register_math() -> None:
 
 
 def _register_math_of_two() -> None:
-    for name, function in (("fmod", math.fmod), ("atan2", math.atan2), ("copysign", math.copysign),
+    for name, function in (("fmod", _fmod), ("atan2", math.atan2), ("copysign", math.copysign),
                            ("mathremainder", math.remainder)):  # fmt: skip
         _register_binary(f"aten::{name}", _REAL, function)
+    declare_operator("aten::fmod(Scalar a, Scalar b) -> float", _fmod)
     _register_binary("aten::log", [*_REAL, *_COMPLEX], _logarithm_of_base)
     declare_operator("aten::gcd.int(int a, int b) -> int", wrapping(math.gcd))
     declare_operator("aten::factorial.int(int a) -> int", wrapping(math.factorial))

@@ -70,19 +70,26 @@ template <class Find> int create(model_handle** into, char* message, size_t room
   return make_handle(held, into, message, room);
 }
 
-// What is wrong with an input whatever the form: its kind, dtype, rank, or a size that is always the same.
+// What is wrong with an input whatever the form: its kind, dtype, rank, a size that is always the same, or one beyond its bounds.
 int look_at(handle& self, const value& given, const ::RL_MODEL(parameter)& about) {
   if (about.kind == RL_CONSTANT(NONE)) return ok;
   if (about.kind != RL_CONSTANT(TENSOR)) return self.has_kind(given, about.name, about.kind, -1) ? ok : unfit;
   if (about.dtype == RL_CONSTANT(NO_DTYPE) || about.rank < 0) return ok;
   const tensor* const found = self.tensor_in(given, about.name, about.dtype, about.rank);
   if (!found) return unfit;
-  for (int dim = 0; dim < about.rank; ++dim)
-    if (about.sizes[dim] >= 0 && about.sizes[dim] != found->sizes[dim]) {
-      char sizes[200];
-      return self.say(unfit, "%s must be as in %s, got the sizes %s", about.name, about.text,
-                      self.sizes_text(*found, sizes, sizeof(sizes)));
-    }
+  for (int dim = 0; dim < about.rank; ++dim) {
+    const int64_t size = found->sizes[dim];
+    if (about.sizes[dim] < 0 && size >= about.least[dim] && (about.most[dim] < 0 || size <= about.most[dim])) continue;
+    if (about.sizes[dim] == size) continue;
+    char sizes[200], bounds[80] = "";
+    if (about.sizes[dim] < 0 && about.most[dim] < 0)
+      snprintf(bounds, sizeof(bounds), " with at least %lld in dimension %d", (long long)about.least[dim], dim);
+    else if (about.sizes[dim] < 0)
+      snprintf(bounds, sizeof(bounds), " with %lld to %lld in dimension %d", (long long)about.least[dim],
+               (long long)about.most[dim], dim);
+    return self.say(unfit, "%s must be as in %s%s, got the sizes %s", about.name, about.text, bounds,
+                    self.sizes_text(*found, sizes, sizeof(sizes)));
+  }
   return ok;
 }
 

@@ -128,7 +128,7 @@ template <class V> struct log_parts {
 template <class V> RL_INLINE log_parts<V> split_log(V x) {
   using I = integers<V>;
   const auto subnormal = lt(x, splat<V>(0x1p-126f));
-  const I bits = bitcast<I>(where(subnormal, x * 0x1p23f, x)) + (0x3f800000 - 0x3f3504f3);
+  const I bits = bitcast<I>(bitcast<wrapping<V>>(where(subnormal, x * 0x1p23f, x)) + (0x3f800000 - 0x3f3504f3));
   const V exponent = convert_lanes<V>((bits >> 23) - 127) - where(subnormal, splat<V>(23.0f), splat<V>(0));
   const V f = bitcast<V>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f, square = f * f;
   const V cubic = polynomial(f, 0.333333135f, -0.250000089f, 0.200021192f, -0.166679963f, 0.142195404f, -0.124055669f,

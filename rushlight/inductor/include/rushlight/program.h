@@ -54,6 +54,10 @@ inline double floordiv(double a, double b)
     return quotient - whole > 0.5 ? whole + 1 : whole;
 }
 
+/* Shifts by 64 bits and more shift everything out; the caller has checked that the count is not below 0. */
+inline int64_t shift_left(int64_t a, int64_t count) { return count < 64 ? (int64_t)((uint64_t)a << count) : 0; }
+inline int64_t shift_right(int64_t a, int64_t count) { return a >> (count < 64 ? count : 63); }
+
 template <class T> inline T least(T a, T b) { return b < a ? b : a; }
 template <class T> inline T most(T a, T b) { return b > a ? b : a; }
 
