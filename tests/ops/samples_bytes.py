@@ -38,4 +38,6 @@ def _byte_operators():
     for values in (rl.randn(3, 50), rl.rand(7), -rl.rand(7), rl.zeros(3), rl.randn(9) * 1e-8, rl.empty(0)):
         yield "rushlight::choose_quantization", values, 255
         yield "rushlight::choose_quantization", values, 127
+    yield "rushlight::multiply_add", rl.randn(3, 4), rl.tensor(0.1), rl.tensor(2.5)
+    yield "rushlight::multiply_add", rl.randn(3, 1), rl.rand(4), rl.rand(2, 1, 4)
     yield "rushlight::rounded_mul", rl.randn(3, 4), rl.tensor(0.1)
