@@ -18,7 +18,7 @@ from pathlib import Path
 from rushlight.explorer.page import TEMPLATE
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]  # where programs run: a page names their files as they lie in the repository
+ROOT = HERE.parents[1]  # Programs run here, so that a page names their files as they lie in the repository.
 PROGRAMS = ("attend", "breaks", "train_resnet", "encode", "transformers_bert", "silero", "decoder")
 
 

@@ -43,7 +43,7 @@ class Span:
     flops: int = 0
     memory: int = 0  # the size of new storages among the results, in bytes
     allocated: int | None = None  # the bytes that all tensors hold at its end
-    sequence_nr: int = -1  # of the autograd node that it creates or runs; -1 without one
+    sequence_nr: int = -1  # The number of the autograd node that it creates or runs; -1 without one.
     is_backward: bool = False  # whether it runs a node of the tape
     annotation: bool = False
     is_call: bool = False  # whether this is a call of an operator

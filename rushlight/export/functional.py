@@ -55,7 +55,8 @@ def to_functional(
     values = [node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"]
     unknown = UnknownSizes(environment_of(values) or ShapeEnv())
     made = _record_decomposed(module, {_BATCH_NORM: TRAINING[_BATCH_NORM], **table}, fakes, unknown)
-    with unknown.following(fakes):  # which only asks whether memory may overlap: no check is needed
+    # It asks of these numbers only whether memory may overlap, which needs no check when the program runs.
+    with unknown.following(fakes):
         functionalize(made)
     if "keep_eager" in made.meta:
         raise UserError(f"The program cannot be made functional: {made.meta['keep_eager']}")

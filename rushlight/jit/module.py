@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from rushlight._C import ModuleSlotsBase
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.naming import own_module
-from rushlight.core.overrides import call_override, overriding_arguments
 from rushlight.jit.concrete import ConcreteModule
 from rushlight.jit.decorators import is_exported, is_ignored
 from rushlight.jit.function import Function
@@ -26,7 +25,7 @@ from rushlight.jit.runtime.executor import run_function
 from rushlight.jit.runtime.objects import ScriptObject
 from rushlight.jit.runtime.type_checks import to_script
 from rushlight.jit.savable import Savable
-from rushlight.jit.script_function import Binding, CannotBind, ScriptFunction
+from rushlight.jit.script_function import Binding, CannotBind, ScriptFunction, call_of_override
 from rushlight.jit.source import NO_SOURCE
 from rushlight.jit.types.kinds import NONE, InterfaceType, Type
 from rushlight.jit.types.relations import implements
@@ -303,10 +302,7 @@ class ScriptMethod(ScriptFunction):
         try:
             bound = binding.bind(args, kwargs)
         except CannotBind:
-            deciding = overriding_arguments(args, kwargs)
-            if not deciding:
-                raise
-            return call_override(self, deciding, args, kwargs)
+            return call_of_override(self, args, kwargs)
         result = run_function(function, [self.owner._c, *bound])
         return from_script(result, binding.result_type) if binding.converts_result else result
 

@@ -102,10 +102,7 @@ class ScriptFunction(Savable):
         try:
             bound = binding.bind(args, kwargs)
         except CannotBind:
-            deciding = overriding_arguments(args, kwargs)
-            if not deciding:
-                raise
-            return call_override(self, deciding, args, kwargs)
+            return call_of_override(self, args, kwargs)
         result = run_function(function, bound)
         return from_script(result, binding.result_type) if binding.converts_result else result
 
@@ -140,6 +137,17 @@ class Binding:
             if bound is not None:
                 return bound
         return bind_arguments(self._python_schema, args, kwargs)
+
+
+def call_of_override(callee: object, args: Sequence[object], kwargs: dict[str, object]) -> object:
+    """Offer a call whose arguments did not bind to an argument that overrides functions, such as a traced proxy.
+
+    It is called while CannotBind is handled, and raises it again if no argument overrides functions.
+    """
+    deciding = overriding_arguments(args, kwargs)
+    if not deciding:
+        raise
+    return call_override(callee, deciding, args, kwargs)
 
 
 def bind_arguments(schema: FunctionSchema, args: Sequence[object], kwargs: dict[str, object]) -> list:

@@ -134,7 +134,7 @@ def fill_(self, value):
     return self
 
 
-@meta("uniform_", "normal_", "random_.from", "bernoulli_.float")
+@meta("random_.from", "bernoulli_.float")
 def overwrite(self, *args, **kwargs):
     return self
 

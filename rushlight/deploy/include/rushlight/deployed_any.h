@@ -18,7 +18,7 @@ struct characters {
 };
 struct any {
   int32_t kind = RL_CONSTANT(NONE);
-  int32_t type = 0;  // of an object: the number of its class
+  int32_t type = 0;  // The number of an object's class.
   union {
     int64_t integer;
     double real;

@@ -109,7 +109,7 @@ template <int Parts> RL_INLINE void gather_inner(const uint8_t* from, long line,
 struct window_gatherer {
   const conv_shape& s;
   const byte_input& in;
-  long offset;  // of the group's channels
+  long offset;  // The offset of the group's channels.
   long line, taps, parts;
   long inside;  // bytes of the images before which an inner window's last row of taps must begin
 

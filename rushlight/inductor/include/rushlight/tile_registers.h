@@ -125,7 +125,7 @@ class frequent_stores {
   }
 
  private:
-  void* const unused_;  // where results are stored later
+  void* const unused_;  // The memory that results are stored to later.
   long left_ = 1;
 };
 
