@@ -1,8 +1,8 @@
 """What recording for the explorer's page costs: `python -m benchmarks.explorer [MODEL] [--rounds 3]`.
 
 The first call of a model (BERT-base over 128 tokens by default), each in a process of its own with an empty cache, with and
-without `explorer.record`; then the page's size, and how far the times of kernels on it add up to the calls that were measured
-from outside.
+without `explorer.record`; then the page's size, and how far the times on it add up to the calls that were measured from
+outside.
 """
 
 from __future__ import annotations
@@ -50,9 +50,11 @@ def _first_call(name: str, page: str | None) -> dict:
             found["writing"] = time.perf_counter() - begin
             found["bytes"] = Path(page).stat().st_size
             (shown,) = recordings_of(Path(page).read_text())
-            kernels = [kernel for unit in shown["units"] for kernel in unit["kernels"]]
-            found["kernels"] = sum(kernel["seconds"] / max(kernel["calls"], 1) for kernel in kernels)
-            found["mean"] = statistics.mean(times[1:])
+            runs = [call for call in shown["calls"] if call["kind"] in ("hit", "pack")]
+            first = next(position for position, call in enumerate(runs) if call["kind"] == "hit")
+            found["shown"] = sum(call["seconds"] for call in runs[first + 1 :])
+            found["kernels"] = sum(each["kernels"] for each in shown["runs"]) / sum(each["seconds"] for each in shown["runs"])
+            found["outside"] = sum(times[1:])
     return found
 
 
@@ -82,8 +84,9 @@ def main() -> None:
     print(f"later calls: {later * 1e3:.2f} ms, recorded {while_recorded * 1e3:.2f} ms")
     last = runs[-1][1]
     print(f"page: {last['bytes']:,} bytes, written in {last['writing']:.2f} s")
-    share = last["kernels"] / last["mean"]
-    print(f"kernels: {last['kernels'] * 1e3:.2f} ms of {last['mean'] * 1e3:.2f} ms a call: {share:.1%}")
+    shown, outside = last["shown"], last["outside"]
+    print(f"on the page: {shown:.3f} s of {outside:.3f} s in later calls: {shown / outside:.1%}")
+    print(f"kernels: {last['kernels']:.1%} of the runs")
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ MAX_RUNS = 20_000  # a page shows no more calls than that
 
 @dataclass
 class Total:
-    """The runs of one graph: how many there were, and their seconds together."""
+    """The runs of one graph: how many there were, their seconds together, and those spent before them on its constants."""
 
     calls: int = 0
     seconds: float = 0.0
+    preparing: float = 0.0
 
 
 @dataclass
@@ -72,7 +73,8 @@ class InterpretedRuns:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of a compiled graph: its number, and `time.perf_counter` when it began and ended."""
+    """One run of a compiled graph, or the packing of its constants: its number, and `time.perf_counter` when it began and
+    ended."""
 
     graph: int
     began: float
@@ -88,6 +90,7 @@ class GraphClock(Recorder):
     def __init__(self) -> None:
         super().__init__()
         self.runs: list[Run] = []  # the first MAX_RUNS runs
+        self.preparations: list[Run] = []
         self.totals: dict[int, Total] = {}  # the sums over all runs, by the number of the graph
         self.left_out = 0
         self.parts: dict[int, list[tuple[LoweredGraph, Program]]] = {}  # keys: the numbers of the graphs that ran
@@ -103,6 +106,14 @@ class GraphClock(Recorder):
         address = super().entry_for(graph)
         self._local.began = time.perf_counter()
         return address
+
+    def prepared(self, graph: Observed, began: float, ended: float) -> None:
+        """Note that a graph computed and packed its constants."""
+        self._local.native = self.native_seconds() + ended - began
+        with self._counting:
+            self.totals.setdefault(graph.number, Total()).preparing += ended - began
+            if len(self.preparations) < MAX_RUNS:
+                self.preparations.append(Run(graph.number, began, ended))
 
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Note a run, which ends now."""

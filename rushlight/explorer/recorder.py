@@ -222,12 +222,13 @@ class Recorder:
             seconds.setdefault(run.graph, []).append(run.ended - run.began)
         for number, total in self.clock.totals.items():
             unit, prefix = owners.get(number, (None, ""))
-            parts = range(len(self.clock.parts[number]))
+            parts = range(len(self.clock.parts.get(number, ())))
             kernels = [kernel for part in parts for kernel in self.clock.kernels_of(number, part)]
             yield {
                 "unit": None if unit is None else unit.number, "name": _name_of_run(unit, prefix), "calls": total.calls,
                 "seconds": total.seconds, "kernels": sum(kernel.nanoseconds for kernel in kernels) / 1e9,
-                "median": statistics.median(seconds[number]) if number in seconds else total.seconds / total.calls,
+                "median": statistics.median(seconds[number]) if number in seconds else total.seconds / max(total.calls, 1),
+                "preparing": total.preparing,
             }  # fmt: skip
 
     def _calls(self, described: Sequence[dict], owners: Mapping[int, tuple[Unit, str]]) -> list[dict]:
@@ -238,12 +239,12 @@ class Recorder:
              "stages": [[stage["title"], stage["seconds"]] for stage in made["stages"]]}
             for made in described if made["stages"] and made["status"] != "kept"
         ]  # fmt: skip
-        for run in self.clock.runs:
+        for run, kind in (*((each, "hit") for each in self.clock.runs), *((each, "pack") for each in self.clock.preparations)):
             unit, prefix = owners.get(run.graph, (None, ""))
             calls.append({
                 "unit": None if unit is None else unit.number, "name": _name_of_run(unit, prefix),
-                "at": run.began - self.origin, "seconds": run.ended - run.began, "kind": "hit", "stages": [], "timed": True,
-                "graph": prefix or "graph",
+                "at": run.began - self.origin, "seconds": run.ended - run.began, "kind": kind, "stages": [],
+                "timed": kind == "hit", "graph": prefix or "graph",
             })  # fmt: skip
         return sorted(calls, key=lambda call: call["at"])
 

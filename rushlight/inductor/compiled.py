@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
@@ -178,15 +179,19 @@ class CompiledGraph:
             prepared, folded = self._prepared, self._folded
             if prepared is not None and prepared.state == state_now:  # another thread has prepared the constants meanwhile
                 return prepared
+            began = time.perf_counter()
             is_new = folded is None or folded.state != state_now
             if is_new:
                 self._check_constants()
                 folded = self._folded = _Folded(state_now, self._fold())
             if is_new and self.plan.packed:
-                return self._prepare_without_packing(folded)
-            prepared = self._prepared = self._pack(folded)
-            if self._launch is not None:
-                self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
+                prepared = self._prepare_without_packing(folded)
+            else:
+                prepared = self._prepared = self._pack(folded)
+                if self._launch is not None:
+                    self._launch.use_constants(tuple(self.constants), tuple(state_now), tuple(prepared.pointers), prepared)
+        if self._recorder is not None and self.constants:
+            self._recorder.prepared(self, began, time.perf_counter())
         return prepared
 
     def _check_constants(self) -> None:

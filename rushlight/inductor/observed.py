@@ -49,6 +49,9 @@ class Observer(Protocol):
     def entry_for(self, graph: Observed) -> int:
         """Return the address to call for one run of a graph."""
 
+    def prepared(self, graph: Observed, began: float, ended: float) -> None:
+        """Called after a graph has computed and packed its constants for a run, with `time.perf_counter` before and after."""
+
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Called after a run, for these values of the size symbols."""
 

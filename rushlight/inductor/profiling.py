@@ -107,6 +107,9 @@ class Recorder:
             timed = self._timed_of(graph)
             return graph.library.entry if timed is None else timed.library.entry
 
+    def prepared(self, graph: Observed, began: float, ended: float) -> None:
+        """Do nothing: kernels alone are counted."""
+
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """Count a run for these values of the size symbols."""
         with _lock:

@@ -46,6 +46,12 @@ class GraphCalls(Recorder):
         self._running[state.recording] = state.recording.begin(f"{graph.kind} {graph.number}")
         return address
 
+    def prepared(self, graph: Observed, began: float, ended: float) -> None:
+        """Add a span for the packing of a graph's constants."""
+        if state.recording is not None:
+            name = f"{graph.kind} {graph.number}: constants"
+            state.recording.spans.append(Span(name, int(began * 1e9), int(ended * 1e9), depth=state.recording.depth))
+
     def ran(self, graph: Observed, sizes: Mapping[Var, int]) -> None:
         """A graph has run."""
         if state.recording in self._running:

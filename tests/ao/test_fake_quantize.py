@@ -127,6 +127,13 @@ def test_modules_agree_with_torch(name):
     assert repr(ours) == repr(theirs)
 
 
+def observed(t, running: int = 1, switches: int = 1, per_row: bool = False):
+    """Observe and round a matrix of two rows, with `running` ranges and switches of `switches` elements."""
+    on, offsets = t.ones(switches, dtype=t.int64), t.zeros(running, dtype=t.int32)
+    ranges = [t.zeros(running), t.ones(running), t.ones(running)]
+    return t.fused_moving_avg_obs_fake_quant(t.ones(2, 4), on, on, *ranges, offsets, 0.01, 0, 255, 0, per_row)
+
+
 @pytest.mark.parametrize(
     "call",
     [
@@ -135,6 +142,9 @@ def test_modules_agree_with_torch(name):
         lambda t: t.fake_quantize_per_channel_affine(t.zeros(2, 2), t.ones(3), t.zeros(3, dtype=t.int32), 0, 0, 255),
         lambda t: t.fake_quantize_per_channel_affine(t.zeros(2, 2), t.ones(2), t.zeros(2, dtype=t.int32), 2, 0, 255),
         lambda t: t.fake_quantize_per_channel_affine(t.zeros(2, 2), t.ones(2), t.zeros(2, dtype=t.int32) - 1, 0, 0, 255),
+        lambda t: observed(t, running=2),
+        lambda t: observed(t, switches=2),
+        lambda t: observed(t, per_row=True, running=3),
     ],
 )
 def test_errors_are_torchs(call):

@@ -243,7 +243,8 @@ def test_compiled_graphs_are_events():
         with profile() as profiled:
             assert torch.equal(model(x), expected)
     assert "aten::addmm" not in names(profiled)
-    graph, kernel = [event for event in profiled.events() if event.name.startswith(("CompiledGraph ", "kernel_"))]
+    packing, graph, kernel = [event for event in profiled.events() if event.name.startswith(("CompiledGraph ", "kernel_"))]
+    assert packing.name == f"{graph.name}: constants" and packing.time_range.end <= graph.time_range.start
     assert graph.name.startswith("CompiledGraph ") and kernel.name == "kernel_0: addmm" and kernel.cpu_parent is graph
     assert graph.time_range.start <= kernel.time_range.start <= kernel.time_range.end <= graph.time_range.end
 

@@ -369,6 +369,14 @@ def test_runs_by_the_interpreter_are_in_the_time_view(show, timed):
 
 @built
 @browsed
+def test_the_time_for_packing_weights_is_in_the_time_view(show):
+    runs = [{"unit": 0, "name": "attend", "calls": 3, "seconds": 0.5, "kernels": 0.25, "median": 0.1, "preparing": 0.125}]
+    text = show(small() | {"runs": runs}, at="/Time").wait_for("#view", "around them")
+    assert re.search(r"attend\s+3 runs, 500 ms.*250 ms in kernels.*125 ms before them to pack the weights", text, re.DOTALL)
+
+
+@built
+@browsed
 @pytest.mark.parametrize("view", ["Time", "Inductor?unit=0&stage=kernels"])
 def test_names_of_kernels_are_whole(show, view):
     recording = small()

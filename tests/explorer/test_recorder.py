@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
 
 import pytest
@@ -97,6 +98,21 @@ def test_times_are_those_of_the_kernels_that_ran():
     (compile_call,) = [call for call in recording["calls"] if call["kind"] == "compile"]
     assert compile_call["seconds"] == pytest.approx(recording["units"][0]["seconds"])
     assert sum(seconds for _, seconds in compile_call["stages"]) <= compile_call["seconds"]
+
+
+def test_packing_of_weights_is_an_event_of_its_own():
+    with recorded() as found, torch.no_grad():
+        model = torch.compile(nn.Linear(256, 256))
+        began = time.perf_counter()
+        for _ in range(3):
+            model(torch.randn(64, 256))
+        spent = time.perf_counter() - began
+    (recording,) = found
+    packings = [call for call in recording["calls"] if call["kind"] == "pack"]
+    (runs,) = recording["runs"]
+    assert packings and all(call["name"] == runs["name"] and not call["timed"] for call in packings)
+    assert runs["preparing"] == pytest.approx(sum(call["seconds"] for call in packings))
+    assert 0 < runs["preparing"] + runs["seconds"] < spent
 
 
 def broken(x):

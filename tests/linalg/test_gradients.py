@@ -119,3 +119,10 @@ def test_integer_results_carry_no_gradient():
     assert not rl.linalg.matrix_rank(x).requires_grad
     assert not rl.linalg.lu_factor(x).pivots.requires_grad
     assert not rl.linalg.inv_ex(x).info.requires_grad
+
+
+def test_the_gradient_of_singular_determinants_is_compiled():
+    x = rl.tensor([[[1.0, 2.0], [2.0, 4.0]], [[1.0, 2.0], [3.0, 4.0]], [[0.0, 0.0], [0.0, 0.0]]], requires_grad=True)
+    (gradient,) = rl.autograd.grad(rl.compile(rl.linalg.det)(x).sum(), x)
+    cofactors = [[[4, -2], [-2, 1]], [[4, -3], [-2, 1]], [[0, 0], [0, 0]]]
+    np.testing.assert_allclose(gradient.numpy(), cofactors, rtol=1e-5, atol=1e-5)

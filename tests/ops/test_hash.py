@@ -16,7 +16,9 @@ def test_hashes(kind):
 
 
 def test_what_has_no_hash():
-    assert torch.hash_tensor(torch.empty(0, 2), dim=0).tolist() == [0, 0]
+    assert torch.hash_tensor(torch.empty(0, 2), dim=1).tolist() == []
+    with pytest.raises(IndexError, match="Expected reduction dim 0 to have non-zero size"):
+        torch.hash_tensor(torch.empty(0, 2), dim=0)
     with pytest.raises(RuntimeError, match="Expected reduction dim"):
         torch.hash_tensor(torch.empty(0))
     with pytest.raises(RuntimeError, match="Unknown hash_tensor mode: 1"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pytest
@@ -110,6 +111,18 @@ def test_batch_norm_wants_one_parameter_per_channel(role: int):
     arguments[role] = real(3)
     with pytest.raises(RuntimeError, match="should contain 2 elements not 3"):
         aten("native_batch_norm")(*arguments, True, 0.1, 1e-5)
+
+
+def test_batch_norm_wants_running_statistics_of_one_dimension():
+    arguments = [IMAGE, real(2), real(2), real(2, 1), real(2)]
+    with pytest.raises(RuntimeError, match="expected running_mean of 1 dimension"):
+        aten("native_batch_norm")(*arguments, False, 0.1, 1e-5)
+
+
+def test_ends_of_integer_grids_must_fit():
+    for start, end, steps in ((0, math.inf, 3), (math.nan, 2, 2), (0, 400, 4), (5, 5, 1)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int8_t without overflow"):
+            rl.logspace(start, end, steps, dtype=rl.int8)
 
 
 @pytest.mark.oracle

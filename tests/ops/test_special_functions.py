@@ -155,3 +155,31 @@ def test_aliases():
     assert rl.float_power(rl.tensor([2]), 0.5).dtype is rl.float64
     assert rl.rad2deg(rl.tensor(math.pi)).item() == pytest.approx(180)
     assert x.__rdiv__(1).tolist() == [2.0, -4.0]
+
+
+@pytest.mark.parametrize("name", ["t", "u", "v", "w"])
+def test_chebyshev_polynomials_of_any_degree(name: str):
+    of_angle = {
+        "t": lambda n, a: np.cos(n * a), "u": lambda n, a: np.sin((n + 1) * a) / np.sin(a),
+        "v": lambda n, a: np.cos((n + 0.5) * a) / np.cos(a / 2), "w": lambda n, a: np.sin((n + 0.5) * a) / np.sin(a / 2),
+    }[name]  # fmt: skip
+    angles = np.array([0.3, 1.2, 2.9])
+    for degree in (3, 999, 1001, 1_000_000):
+        found = getattr(rl.special, f"chebyshev_polynomial_{name}")(rl.tensor(np.cos(angles)), rl.tensor(degree))
+        np.testing.assert_allclose(found.numpy(), of_angle(degree, angles), rtol=1e-6, atol=1e-8)
+    ends = getattr(rl.special, f"chebyshev_polynomial_{name}")(rl.tensor([1.0, -1.0], dtype=rl.float64), rl.tensor(10**12))
+    assert ends.tolist() == {"t": [1, 1], "u": [1e12 + 1] * 2, "v": [1, 2e12 + 1], "w": [2e12 + 1, 1]}[name]
+
+
+def test_logit_at_its_limits():
+    def at_limits(x, eps=None):
+        result = rl.logit(x, eps)
+        return result.tolist(), rl.autograd.grad(result.sum(), x)[0].tolist()
+
+    x = rl.tensor([0.0, 1.0, 0.5, -1.0, 2.0], requires_grad=True)
+    for function in (at_limits, rl.compile(at_limits)):
+        values, gradients = function(x)
+        assert values[:3] == [-math.inf, math.inf, 0] and all(map(math.isnan, values[3:]))
+        assert gradients[:3] == [math.inf, math.inf, 4] and all(map(math.isnan, gradients[3:]))
+        assert function(x, 0.0) == ([-math.inf, math.inf, 0, -math.inf, math.inf], [math.inf, math.inf, 4, 0, 0])
+    assert rl.logit(x.detach().bfloat16()).dtype is rl.bfloat16

@@ -23,6 +23,7 @@ def main() -> int:
     run.add_argument("--library", choices=("rushlight", "torch"), default="rushlight")
     run.add_argument("--limit", type=int, default=120, help="seconds for one test")
     run.add_argument("-k", dest="chosen", help="an expression of pytest that chooses tests: their results are shown, not kept")
+    run.add_argument("--one-of", type=int, default=1, metavar="N", help="run one test in N, chosen by a hash of its name")
     run.add_argument("-n", dest="processes", type=int, default=2)
     run.add_argument("files", nargs="+", help="names below the source's folder test, without .py")
     report = commands.add_parser("report", help="count and group what has been run")
@@ -52,6 +53,7 @@ def _run(options: argparse.Namespace, name: str) -> int:
         "TORCH_TESTS_SOURCE": str(source),
         "TORCH_TESTS_RESULTS": str(results),
         "TORCH_TESTS_LIMIT": str(options.limit),
+        "TORCH_TESTS_OF": str(options.one_of),
         "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(file.parent), str(source / "test"), os.environ.get("PYTHONPATH", "")]),
     }

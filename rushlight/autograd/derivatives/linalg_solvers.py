@@ -100,10 +100,14 @@ def _differentiate_determinant(grad, A):
     transposed = adjoint(A)
     # Take determinant and inverse from the same factors, so that their product is accurate for nearly singular matrices.
     value = aten.linalg_det(transposed)
-    if not has_values(value) or bool((value != 0).all().item()):
-        weights = (grad * value).unsqueeze(-1).unsqueeze(-1)
-        return aten.linalg_solve_ex(transposed, weights * identity_like(A))[0]
-    return grad.unsqueeze(-1).unsqueeze(-1) * _cofactors(A)
+    regular = value != 0
+    if has_values(value) and not bool(regular.all().item()):
+        return grad.unsqueeze(-1).unsqueeze(-1) * _cofactors(A)
+    weights = (grad * value).unsqueeze(-1).unsqueeze(-1)
+    solved = aten.linalg_solve_ex(transposed, weights * identity_like(A))[0]
+    if has_values(value):
+        return solved
+    return aten.where(regular.unsqueeze(-1).unsqueeze(-1), solved, grad.unsqueeze(-1).unsqueeze(-1) * _cofactors(A))
 
 
 def _cofactors(matrix: Tensor) -> Tensor:

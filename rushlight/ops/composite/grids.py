@@ -91,6 +91,12 @@ def _evenly_spaced(start: Number, end: Number, steps: int, kind: dtype, where) -
     return aten.where.self(position < steps // 2, rising, falling).to(kind)
 
 
+def _power(base: float, exponent: Number) -> Number:
+    """Return base ** exponent as floating point does: too large a result is infinite."""
+    with np.errstate(all="ignore"):
+        return float(np.float64(base) ** exponent)
+
+
 def _define_ranges(overload: str, start_type: str, end_type: str) -> None:
     @composite(f"linspace{overload}({start_type} start, {end_type} end, int steps, *, {_OPTIONS}) -> Tensor")
     def linspace(start, end, steps, *, dtype=None, layout=None, device=None, pin_memory=None):
@@ -104,8 +110,12 @@ def _define_ranges(overload: str, start_type: str, end_type: str) -> None:
         first, last = _bounds("logspace", start, end, steps)
         kind = _kind_of_range("logspace", first, last, dtype)
         if kind.is_integral and steps > 1:
+            check_number(first, kind)
+            check_number(last, kind)
             powers = _evenly_spaced(int(first), int(last), steps, float32, device).to(float64)
             return aten.pow.Scalar(float(base), powers).to(kind)
+        if kind.is_integral and steps == 1:
+            check_number(_power(base, first), kind)
         powers = _evenly_spaced(first, last, steps, float64 if kind.is_integral else kind, device)
         return aten.pow.Scalar(float(base), powers).to(kind)
 

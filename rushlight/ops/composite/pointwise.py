@@ -228,10 +228,16 @@ def _scale(self: Tensor, factor: float) -> Tensor:
 def logit(self, eps=None):
     if self.dtype.is_complex:
         raise not_implemented("logit_cpu", self.dtype)
-    inside = _floating(self)
-    if eps is not None:
-        inside = aten.where.ScalarSelf(inside < eps, eps, aten.where.ScalarSelf(inside > 1 - eps, 1 - eps, inside))
-    return aten.log.default(inside / (1 - inside))
+    x = _floating(self)
+    if eps is None:  # the factor makes the gradient NaN, too, outside of [0, 1]
+        return _logit(x * aten.where.Scalar((x < 0) | (x > 1), math.nan, 1.0).to(x.dtype))
+    return _logit(aten.where.ScalarSelf(x < eps, eps, aten.where.ScalarSelf(x > 1 - eps, 1 - eps, x)))
+
+
+@in_full_precision
+def _logit(x: Tensor) -> Tensor:
+    # The gradients of both logarithms are infinite at 0 and 1, where that of log(x / (1 - x)) would be NaN.
+    return aten.log.default(x) - aten.log.default(1 - x)
 
 
 @with_inplace("round.decimals(Tensor self, *, int decimals) -> Tensor")

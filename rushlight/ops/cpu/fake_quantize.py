@@ -109,12 +109,12 @@ def observed(
     self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max,
     ch_axis, per_row_fake_quant=False, symmetric_quant=False,
 ):  # fmt: skip
-    check_observed(self, ch_axis, per_row_fake_quant)
-    if observer_on._impl.array.reshape(()):
+    check_observed(self, running_min, ch_axis, per_row_fake_quant)
+    if observer_on.item():
         axis = ch_axis if per_row_fake_quant else None
         _follow_range(self, running_min, running_max, averaging_const, axis)
         _resize(running_min.numel(), scale, zero_point)
-    if not fake_quant_on._impl.array.reshape(()):
+    if not fake_quant_on.item():
         return _pass_through(self)
     _choose(running_min, running_max, scale, zero_point, quant_min, quant_max, symmetric_quant)
     if per_row_fake_quant:

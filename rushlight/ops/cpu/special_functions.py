@@ -112,24 +112,67 @@ def polygamma(n, self):
     return apply(_with_out(lambda x: sign * factorial * _zeta(n + 1.0, x)), float64, kind, self)
 
 
+_CLOSED = 1000  # above this degree Chebyshev polynomials are computed by angles: a recurrence takes a step for each degree
+_OVERFLOWED = 5000  # from this degree on the recurrences of Hermite polynomials meet inf - inf
+
+
+def _by_angle(recurrence: str, closed: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Callable:
+    """Evaluate by SciPy's recurrence, and from degree 1000 by `closed(n, x)`, in float64."""
+
+    def evaluate(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+        near = getattr(special, recurrence)(np.minimum(n, _CLOSED), x)
+        if (n <= _CLOSED).all():
+            return near
+        with np.errstate(all="ignore"):
+            return np.where(n <= _CLOSED, near, closed(n.astype(np.float64), x))
+
+    return evaluate
+
+
+def _sign_of_power(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Return the sign of x to the power of n."""
+    return np.where((x < 0) & (n % 2 == 1), -1.0, 1.0)
+
+
+def _first_closed(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """cos(n arccos x), continued by cosh: Abramowitz and Stegun, Handbook of Mathematical Functions, 22.3.15."""
+    inside = np.cos(n * np.arccos(x))
+    return np.where(np.abs(x) < 1, inside, _sign_of_power(n, x) * np.cosh(n * np.arccosh(np.abs(x))))
+
+
+def _second_closed(n: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """sin((n + 1) arccos x) / sin(arccos x), continued by sinh: Abramowitz and Stegun, 22.3.16."""
+    angle, growth = np.arccos(x), np.arccosh(np.abs(x))
+    outside = np.where(growth == 0, n + 1, np.sinh((n + 1) * growth) / np.sinh(growth))
+    return np.where(np.abs(x) < 1, np.sin((n + 1) * angle) / np.sin(angle), _sign_of_power(n, x) * outside)
+
+
+_first_kind = _by_angle("eval_chebyt", _first_closed)
+_second_kind = _by_angle("eval_chebyu", _second_closed)
+
+
 def _third_kind(n: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return special.eval_chebyu(n, x) - np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
+    return _second_kind(n, x) - np.where(n > 0, _second_kind(np.maximum(n - 1, 0), x), 0)
 
 
 def _fourth_kind(n: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return special.eval_chebyu(n, x) + np.where(n > 0, special.eval_chebyu(np.maximum(n - 1, 0), x), 0)
+    return _second_kind(n, x) + np.where(n > 0, _second_kind(np.maximum(n - 1, 0), x), 0)
+
+
+def _hermite(name: str) -> Callable:
+    return lambda n, x: np.where(n < _OVERFLOWED, getattr(special, name)(np.minimum(n, _OVERFLOWED), x), np.nan)
 
 
 def _shift_polynomial(polynomial: Callable) -> Callable:
     return lambda n, x: polynomial(n, 2 * x - 1)
 
 
-_CHEBYSHEV = {"t": _scipy("eval_chebyt"), "u": _scipy("eval_chebyu"), "v": _third_kind, "w": _fourth_kind}
+_CHEBYSHEV = {"t": _first_kind, "u": _second_kind, "v": _third_kind, "w": _fourth_kind}
 POLYNOMIALS = {
     **{f"special_chebyshev_polynomial_{name}": function for name, function in _CHEBYSHEV.items()},
     **{f"special_shifted_chebyshev_polynomial_{name}": _shift_polynomial(function) for name, function in _CHEBYSHEV.items()},
-    "special_hermite_polynomial_h": _scipy("eval_hermite"),
-    "special_hermite_polynomial_he": _scipy("eval_hermitenorm"),
+    "special_hermite_polynomial_h": _hermite("eval_hermite"),
+    "special_hermite_polynomial_he": _hermite("eval_hermitenorm"),
     "special_laguerre_polynomial_l": _scipy("eval_laguerre"),
     "special_legendre_polynomial_p": _scipy("eval_legendre"),
 }

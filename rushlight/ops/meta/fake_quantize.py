@@ -70,12 +70,18 @@ def check_learnable(self: Tensor, scale: Tensor, zero_point: Tensor, quant_min: 
         raise RuntimeError(f"Expecting `quant_min` <= 0 and `quant_max` >= 0, got {quant_min} and {quant_max}")
 
 
-def check_observed(self: Tensor, ch_axis: int, per_row: bool) -> None:
-    """Raise RuntimeError unless an observer can track the input's range, per index of `ch_axis` if `per_row`."""
+def check_observed(self: Tensor, running_min: Tensor, ch_axis: int, per_row: bool) -> None:
+    """Raise RuntimeError unless an observer can track the input's range, per index of `ch_axis` if `per_row`. A running range
+    without elements takes the size that it needs."""
     if self.dtype is not float32:
         raise RuntimeError(f"fused_moving_avg_obs_fake_quant: expected a float32 input, got {self.dtype}")
     if per_row and not 0 <= ch_axis < self.dim():
         raise RuntimeError("Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()")
+    ranges = self.size(ch_axis) if per_row else 1
+    if running_min.numel() not in (0, ranges):
+        raise RuntimeError(
+            f"fused_moving_avg_obs_fake_quant: expected a running range of {ranges} elements, got {running_min.numel()}"
+        )
 
 
 def _with_mask(self: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,5 +128,5 @@ def observed(
     self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, quant_min, quant_max,
     ch_axis, per_row_fake_quant=False, symmetric_quant=False,
 ):  # fmt: skip
-    check_observed(self, ch_axis, per_row_fake_quant)
+    check_observed(self, running_min, ch_axis, per_row_fake_quant)
     return _with_mask(self)

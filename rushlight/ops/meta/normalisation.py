@@ -86,6 +86,9 @@ def check_batch_norm(
     for role, tensor in parameters.items():
         if tensor is not None and tensor.numel() != channels:
             raise RuntimeError(f"{role} should contain {channels} elements not {tensor.numel()}")
+    for role, tensor in (("running_mean", running_mean), ("running_var", running_var)):
+        if tensor is not None and tensor.dim() != 1:
+            raise RuntimeError(f"batch_norm: expected {role} of 1 dimension, got shape {list(tensor.shape)}")
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     if not training and running_mean is None:

@@ -41,7 +41,8 @@ def mode(self, dim=-1, keepdim=False):
 
 
 def check_hash(self: Tensor, dim: Sequence[int] | int, mode: int) -> tuple[int, ...]:
-    """Return the dimensions of a hash. RuntimeError for a mode other than 0, and for an empty tensor without dimensions."""
+    """Return the dimensions of a hash. RuntimeError for a mode other than 0, and for an empty tensor without dimensions;
+    IndexError where a dimension of size 0 is reduced."""
     if mode != 0:
         raise RuntimeError(f"Unknown hash_tensor mode: {mode}")
     if self.dtype.is_complex:
@@ -51,7 +52,11 @@ def check_hash(self: Tensor, dim: Sequence[int] | int, mode: int) -> tuple[int, 
             "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
             "'dim' argument."
         )
-    return reduced_dims(self.dim(), dim)
+    dims = reduced_dims(self.dim(), dim)
+    for each in dims:
+        if self.size(each) == 0:
+            raise IndexError(f"hash_tensor: Expected reduction dim {each} to have non-zero size.")
+    return dims
 
 
 @meta("hash_tensor")

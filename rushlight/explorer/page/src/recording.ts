@@ -177,7 +177,7 @@ export interface Call {
   name: string;
   at: number;
   seconds: number;
-  /** "compile", "kept", "hit", "recompile", "eager". */
+  /** "compile", "kept", "hit", "pack" (constants were computed and packed before a run), "recompile", "eager". */
   kind: string;
   /** Seconds by stage, in order, if the call compiled. */
   stages: [string, number][];
@@ -196,6 +196,8 @@ export interface GraphRuns {
   seconds: number;
   kernels: number;
   median: number;
+  /** The time before runs in which constants were computed and packed. */
+  preparing: number;
 }
 
 /** All runs of one function or captured graph by an interpreter, without native code of its own. */

@@ -14,6 +14,7 @@ const SHAPES: Record<string, string> = {
   recompile: "M0,-6L6,0L0,6L-6,0z",
   kept: "M0,-5.5L5.5,4.5H-5.5z",
   hit: "M-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0",
+  pack: "M-5,0h10M0,-5v10",
   eager: "M-4,-4L4,4M4,-4L-4,4",
 };
 const TITLES: Record<string, string> = {
@@ -21,6 +22,7 @@ const TITLES: Record<string, string> = {
   recompile: "compiled again",
   kept: "found in the cache",
   hit: "ran what was compiled",
+  pack: "packed the weights",
   eager: "ran as Python",
 };
 

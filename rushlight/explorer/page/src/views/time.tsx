@@ -54,7 +54,7 @@ function Balance({ found }: { found: Index }) {
   const runs = found.recording.runs.filter(({ seconds }) => seconds > 0).sort((a, b) => b.seconds - a.seconds);
   return (
     <div class="balance">
-      {runs.slice(0, MOST_BALANCES).map(({ name, calls, seconds, kernels }, at) => (
+      {runs.slice(0, MOST_BALANCES).map(({ name, calls, seconds, kernels, preparing }, at) => (
         <div key={at}>
           <b>{name}</b> {calls === 1 ? "one run" : format.count(calls, "run")}, {format.seconds(seconds)}
           <span class="flame small">
@@ -63,6 +63,7 @@ function Balance({ found }: { found: Index }) {
           </span>
           {format.seconds(kernels)} in kernels ({format.percent(kernels / seconds)}),{" "}
           {format.seconds(Math.max(seconds - kernels, 0))} around them
+          {preparing > 0 && `; ${format.seconds(preparing)} before them to pack the weights`}
         </div>
       ))}
       {runs.length > MOST_BALANCES && <div class="faint">and {format.count(runs.length - MOST_BALANCES, "graph")} more</div>}
