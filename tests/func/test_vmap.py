@@ -361,3 +361,39 @@ def test_batch_normalization_without_running_statistics_is_mapped():
     assert torch.func.replace_all_batch_norm_modules_(net) is net
     assert net[1].running_mean is None and net[1].num_batches_tracked is None and not net[1].track_running_stats
     torch.testing.assert_close(torch.vmap(net)(x), torch.stack([net(one) for one in x]))
+
+
+@pytest.mark.parametrize("name", ["eig", "eigvalsh", "inv", "det", "slogdet", "lu_factor", "qr", "svd", "cholesky", "matrix_exp"])
+def test_vectors_do_not_pass_for_matrices(name):
+    with pytest.raises(RuntimeError, match="must have at least 2 dimensions"):
+        vmap(getattr(torch.linalg, name))(torch.eye(3))
+
+
+def test_examples_have_the_dimensions_that_operators_want():
+    for pool, shape in ((F.max_pool2d, (2, 2)), (F.avg_pool2d, (2, 2, 2, 2, 2)), (F.adaptive_max_pool2d, (2, 2, 2, 2, 2))):
+        with pytest.raises(RuntimeError):
+            vmap(lambda x, pool=pool: pool(x, 1))(torch.ones(3, *shape))
+    with pytest.raises(RuntimeError, match="should be a 3d or 4d Tensor"):
+        F.max_unpool2d(torch.ones(2, 2), torch.zeros(2, 2, dtype=torch.int64), 1)
+
+
+def test_mapped_sources_replace_parts_of_what_is_not_mapped():
+    x, zeros = torch.arange(12.0).view(2, 2, 3), torch.zeros(2, 3)
+    for scatter in (
+        lambda a: torch.slice_scatter(zeros, a[:1], 0, 1), lambda a: torch.select_scatter(zeros, a[0], 0, 1),
+        lambda a: torch.diagonal_scatter(zeros, a[0, :2]), lambda a: torch.as_strided_scatter(zeros, a, (2, 3), (3, 1)),
+        torch.diag_embed, lambda a: torch.diag(a[0]), torch.diagflat,
+    ):  # fmt: skip
+        assert torch.equal(vmap(scatter)(x), torch.stack([scatter(one) for one in x]))
+    assert zeros.count_nonzero() == 0
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_histograms_are_mapped():
+    assert vmap(lambda a: a.histc(2))(torch.tensor([[0.0, 1, 2], [0, 8, 9]])).tolist() == [[1, 2], [1, 2]]
+
+
+@pytest.mark.parametrize("drop", [F.dropout, F.dropout2d, F.alpha_dropout, F.feature_alpha_dropout])
+def test_dropout_that_draws_nothing_is_mapped(drop):
+    x = torch.ones(2, 3, 4, 5)
+    assert torch.equal(vmap(lambda a: drop(a, 0.0))(x), x)

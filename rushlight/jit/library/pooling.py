@@ -180,6 +180,16 @@ def unpooled(
 ) -> Tensor:
     """Return maxima scattered back to their indices, zero elsewhere."""
     count = len(kernel_size)
+    if input.size() != indices.size():
+        raise RuntimeError(
+            f"Expected shape of indices to be same as that of the input tensor ({input.size()}) but got indices tensor with "
+            f"shape: {indices.size()}"
+        )
+    if input.dim() != count + 1 and input.dim() != count + 2:
+        raise RuntimeError(
+            f"Input to max_unpooling{count}d should be a {count + 1}d or {count + 2}d Tensor, but got a tensor with "
+            f"{input.dim()} dimensions."
+        )
     lead = input.size()[: input.dim() - count]
     sizes: List[int] = []
     for index in range(count):

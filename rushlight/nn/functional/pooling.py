@@ -582,6 +582,11 @@ def _max_unpool(dims: int, input: Tensor, indices: Tensor, kernel_size, stride, 
             f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) "
             f"but got indices tensor with shape: {list(indices.shape)}"
         )
+    if input.dim() not in (dims + 1, dims + 2):
+        raise RuntimeError(
+            f"Input to max_unpooling{dims}d should be a {dims + 1}d or {dims + 2}d Tensor, but got a tensor with {input.dim()} "
+            "dimensions."
+        )
     kernel, borders = as_tuple(kernel_size, dims), as_tuple(padding, dims)
     steps = kernel if stride is None else as_tuple(stride, dims)
     sizes = _unpooled_size(input, kernel, steps, borders, output_size)

@@ -123,14 +123,14 @@ def diag_embed(self, offset=0, dim1=-2, dim2=-1):
     sizes = list(self.shape[:-1])
     for dim in sorted((first, second)):
         sizes.insert(dim, side)
-    whole = aten.full.default(sizes, 0, dtype=self.dtype, device=self.device)
+    whole = aten.new_zeros.default(self, sizes)  # like `self` it is mapped over by vmap
     return aten.diagonal_scatter.default(whole, self, offset, first, second)
 
 
 @composite("diag(Tensor self, int diagonal=0) -> Tensor")
 def diag(self, diagonal=0):
     if self.dim() == 1:
-        return diag_embed(self, diagonal)
+        return aten.diag_embed.default(self, diagonal)
     if self.dim() == 2:
         return aten.diagonal_copy.default(self, diagonal)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {self.dim()}D")
@@ -138,7 +138,7 @@ def diag(self, diagonal=0):
 
 @composite("diagflat(Tensor self, int offset=0) -> Tensor")
 def diagflat(self, offset=0):
-    return diag_embed(aten.reshape.default(aten.contiguous.default(self), (-1,)), offset)
+    return aten.diag_embed.default(aten.reshape.default(aten.contiguous.default(self), (-1,)), offset)
 
 
 @composite("fill_diagonal_(Tensor(a!) self, Scalar fill_value, bool wrap=False) -> Tensor(a!)")

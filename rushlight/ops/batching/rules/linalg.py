@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rushlight.core.tensor import Tensor
-from rushlight.ops.batching.kernel import invoke, rule, rules, run_per_example, wrapped
+from rushlight.ops.batching.kernel import first_example, invoke, rule, rules, run_per_example, wrapped
 from rushlight.ops.batching.layout import all_levels, aten, batch_sizes, levels_of, spread, value_of
 from rushlight.ops.dispatcher import OpOverload
 
@@ -29,6 +29,8 @@ def _make_stack_rule(op: OpOverload) -> Callable:
     """Return the rule of an operator on one matrix, or a batch of them."""
 
     def run(self: Tensor, *args: object, **kwargs: object) -> object:
+        if self.dim() < 2:  # with the hidden dimensions a vector would pass for a matrix
+            return first_example(op, op.normalize((self, *args), kwargs))
         return wrapped(op(value_of(self), *args, **kwargs), levels_of(self))
 
     return run
@@ -40,7 +42,8 @@ def _make_stacks_rule(op: OpOverload) -> Callable:
     def run(*args: object, **kwargs: object) -> object:
         stack = op.normalize(args, kwargs)
         tensors = [value for value in stack if isinstance(value, Tensor)]
-        if min(tensor.dim() for tensor in tensors) < 1 or _broadcasts_beside_vectors(op, tensors):
+        least = 1 if op._opname in _WITH_VECTORS else 2
+        if min(tensor.dim() for tensor in tensors) < least or _broadcasts_beside_vectors(op, tensors):
             return run_per_example(op, stack)
         levels = all_levels(stack)
         sizes = batch_sizes(levels, stack)

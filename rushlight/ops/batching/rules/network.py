@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from rushlight.core.tensor import Tensor
-from rushlight.ops.batching.kernel import rule, rules
+from rushlight.ops.batching.kernel import first_example, rule, rules
 from rushlight.ops.batching.layout import (
     Levels,
     all_levels,
@@ -148,6 +148,8 @@ def _make_image_rule(op: OpOverload) -> Callable:
         levels = all_levels(stack)
         sizes = batch_sizes(levels, stack)
         rank = stack[0].dim()
+        if rank not in (3, 4):
+            return first_example(op, stack)
         found = op(*[_merge_into_planes(item, levels, sizes, rank) if isinstance(item, Tensor) else item for item in stack])
         several = found if isinstance(found, tuple) else (found,)
         made = tuple(make_batched(_restore_leading_dims(one, stack[0], sizes, rank), levels) for one in several)

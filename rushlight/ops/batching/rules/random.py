@@ -63,8 +63,10 @@ def _make_like_operand_kernel(op: OpOverload, below: int) -> Callable:
     tensor."""
 
     def run(*args: object, **kwargs: object) -> object:
-        if op._opname.endswith("dropout") and not (args[2] if len(args) > 2 else kwargs["train"]):
-            return op.redispatch(below, *args, **kwargs)
+        if op._opname.endswith("dropout"):
+            _, p, train = op.normalize(args, kwargs)
+            if not train or p in (0, 1):
+                return op.redispatch(below, *args, **kwargs)
         levels, sizes = _different_levels()
         if op._opname in _OF_EXAMPLES:
             _check_same(levels, args)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rushlight.core.dispatch_key import DispatchKey
 from rushlight.core.dtype import dtype
 from rushlight.core.strides import infer_size, wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor
 from rushlight.ops.batching.kernel import first_example, rule, rules
-from rushlight.ops.batching.layout import aten, levels_of, make_batched, value_of
-from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.batching.layout import all_levels, aten, batch_sizes, levels_of, make_batched, spread, value_of
+from rushlight.ops.dispatcher import Kernel, OpOverload
+from rushlight.ops.registry import aten as operator
 
 
 def _value_and_levels(self: Tensor) -> tuple[Tensor, tuple, int]:
@@ -93,3 +95,19 @@ def _view_dtype_rule(self: Tensor, dtype: dtype) -> Tensor:
     if not self.dim() and dtype.itemsize != self.dtype.itemsize:
         return first_example(aten.view.dtype, [self, dtype])
     return make_batched(aten.view.dtype(value, dtype), levels)
+
+
+def _make_scatter_kernel(op: OpOverload, below: int) -> Callable:
+    """Return the kernel of an operator that replaces a view of a copy of `self` by `src`: the copy gets all levels of both."""
+
+    def run(self: Tensor, src: Tensor, *args: object, **kwargs: object) -> Tensor:
+        levels = all_levels(self, src)
+        if levels_of(self) != levels:
+            self = make_batched(spread(self, levels, batch_sizes(levels, self, src)), levels)
+        return op.kernels[DispatchKey.CompositeImplicitAutograd].bind(op, below)(self, src, *args, **kwargs)
+
+    return run
+
+
+for _name in ("select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter"):
+    operator(_name).register(DispatchKey.Batched, Kernel(_make_scatter_kernel, linked=True))
