@@ -52,7 +52,7 @@ def _leave(world: World) -> None:
 
 def _all_have_left(world: World) -> bool:
     world.notes.say_goodbye(dict(world.counts))
-    if mpi.poll(world.comm.Ibarrier(), _LAST_MEETING):
+    if mpi.poll(world.notes.comm.Ibarrier(), _LAST_MEETING):
         return True
     _flush(f"rank {world.rank} has ended, and waited {_LAST_MEETING:g} s for the others to do so")
     return False
