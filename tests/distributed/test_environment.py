@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -47,8 +48,8 @@ CALLS = {
     "dist.init_process_group('carrier-pigeon')": "no backend 'carrier-pigeon'",
     "dist.init_process_group(init_method='udp://x')": "must start with",
     "dist.init_process_group(timeout=3)": "datetime.timedelta",
-    "dist.init_process_group(world_size=2, rank=0)": "MPI started 1 ranks",
-    "os.environ.update(RANK='0', WORLD_SIZE='2'); dist.init_process_group()": "rushlight launch -n 2",
+    "dist.init_process_group(world_size=2, rank=0)": "MASTER_ADDR expected, but not set",
+    "os.environ.update(RANK='0', WORLD_SIZE='2'); dist.init_process_group()": "rushlight launch -n N",
 }
 
 
@@ -79,3 +80,35 @@ def test_program_without_a_launcher_is_a_world_of_one():
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD"))}
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert done.stdout == "[1.0, 1.0] 1\n0\n" and done.stderr.count("is MPI here") == 1
+
+
+@needs_mpi
+@pytest.mark.parametrize("method", ["env", "file", "tcp"])
+def test_processes_that_a_program_spawns_become_ranks(method, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    address = {"env": "env://", "file": f"file://{tmp_path}/meeting", "tcp": f"tcp://127.0.0.1:{port}"}[method]
+    program = tmp_path / "program.py"
+    program.write_text(SPAWNING)
+    environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "rushlight", "exec", str(program), address]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["0 [3.0]", "1 [3.0]", "joined"]
+
+
+SPAWNING = """
+import sys
+import torch, torch.distributed as dist, torch.multiprocessing as mp
+
+def run(rank, address):
+    dist.init_process_group("mpi", init_method=address, rank=rank, world_size=2)
+    x = torch.ones(1) * (rank + 1)
+    dist.all_reduce(x)
+    sys.stdout.write(f"{rank} {x.tolist()}\\n")
+    dist.destroy_process_group()
+
+if __name__ == "__main__":
+    mp.spawn(run, args=(sys.argv[1],), nprocs=2)
+    print("joined")
+"""
