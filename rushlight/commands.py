@@ -1,5 +1,5 @@
-"""The command `rushlight`: `exec` runs a program, `export` makes C++ of a model, `explore` shows what is compiled on a page,
-the others look into archives."""
+"""The command `rushlight`: `exec` runs a program, `launch` runs it as several ranks, `export` makes C++ of a model, `explore`
+shows what is compiled on a page, the others look into archives."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ def main(words: Sequence[str] | None = None) -> int:
         from rushlight.as_torch.program import main as run  # the import makes `torch` Rushlight
 
         return run(words[1:])
+    if words[:1] == ["launch"]:
+        from rushlight.distributed.launcher.launch import main as launch
+
+        return launch(words[1:])
     if words[:1] == ["export"]:
         from rushlight.deploy.commands import main as export
 

@@ -1,1 +1,1 @@
-"""`torch.distributed.launcher`: starting of processes, which is not here yet."""
+"""`torch.distributed.launcher`: `rushlight launch`, which starts programs as several ranks by mpirun."""

@@ -1,0 +1,84 @@
+"""The names of backends, and which of them can be asked for: MPI only, which "gloo" means too."""
+
+from __future__ import annotations
+
+import os
+
+from rushlight.core.device import device
+from rushlight.distributed.engine import mpi
+
+
+class Backend(str):
+    """The name of a way of communicating, in lower case. ValueError for a name that is no string."""
+
+    UNDEFINED, GLOO, NCCL, UCC, MPI, XCCL = "undefined", "gloo", "nccl", "ucc", "mpi", "xccl"
+    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+
+    def __new__(cls, name: str) -> Backend:
+        if not isinstance(name, str):
+            raise ValueError(f"Backend constructor parameter must be string-ish, got {name!r}")
+        return super().__new__(cls, name.lower())
+
+
+def is_available() -> bool:
+    """Return whether processes can work together: whether mpi4py is installed (`pip install rushlight[mpi]`)."""
+    return mpi.is_present()
+
+
+def is_mpi_available() -> bool:
+    """Return whether MPI is there."""
+    return mpi.is_present()
+
+
+def is_gloo_available() -> bool:
+    """Return whether the backend "gloo" can be asked for: it means MPI."""
+    return mpi.is_present()
+
+
+def is_nccl_available() -> bool:
+    """Return whether NCCL is there: never."""
+    return False
+
+
+def is_ucc_available() -> bool:
+    """Return whether UCC is there: never."""
+    return False
+
+
+def is_xccl_available() -> bool:
+    """Return whether XCCL is there: never."""
+    return False
+
+
+def is_backend_available(backend: str) -> bool:
+    """Return whether a backend can be asked for: "mpi", and "gloo", which means it."""
+    return backend.lower() in (Backend.MPI, Backend.GLOO) and mpi.is_present()
+
+
+def is_torchelastic_launched() -> bool:
+    """Return whether torchrun started this process, which it says by TORCHELASTIC_RUN_ID."""
+    return os.environ.get("TORCHELASTIC_RUN_ID") is not None
+
+
+def check_backend(backend: str | None) -> None:
+    """Raise the error of a backend that is not there."""
+    if not mpi.is_present():
+        raise RuntimeError(mpi.HOW_TO_GET)
+    names = [] if backend is None else [part.rpartition(":")[2] for part in Backend(backend).split(",")]
+    for name in names:
+        if name in (Backend.MPI, Backend.GLOO):
+            return
+    if Backend.NCCL in names:
+        raise RuntimeError("Distributed package doesn't have NCCL built in: it is for GPUs, tensors are on the CPU; use 'mpi'")
+    if names:
+        raise ValueError(f"init_process_group: there is no backend {backend!r}; ask for 'mpi'")
+
+
+def get_default_backend_for_device(device: str | device) -> str:
+    """Return "mpi" for the CPU. ValueError for other devices."""
+    kind = device if isinstance(device, str) else device.type
+    if kind.partition(":")[0] != "cpu":
+        raise ValueError(f"Default backend not registered for device : {device}")
+    return Backend.MPI
+
+

@@ -1,0 +1,86 @@
+"""Meetings of all ranks of a group: barrier, and monitored_barrier, which names all that are missing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from rushlight.distributed.collectives import hand_over
+from rushlight.distributed.engine import faults, mpi
+from rushlight.distributed.engine.errors import DistBackendError
+from rushlight.distributed.engine.operation import Operation
+from rushlight.distributed.engine.process_group import ProcessGroup
+from rushlight.distributed.engine.work import Work
+from rushlight.distributed.groups import member_of
+
+_TAG = 2  # of a monitored barrier's messages on a group's control communicator
+
+
+def barrier(
+    group: ProcessGroup | None = None, async_op: bool = False, device_ids: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+) -> Work | None:  # fmt: skip
+    """Wait until all ranks of the group call this. With `async_op` a Work is returned.
+
+    RuntimeError for `device_ids`, which are GPUs'. DistBackendError when a rank is missing, after `timeout` or the group's.
+    """
+    members = member_of(group, "barrier")
+    if members is None:
+        return None
+    if device_ids is not None:
+        raise RuntimeError("Function argument device_ids not supported for the selected backend mpi")
+    work = members.begin("barrier", lambda channel: [channel.comm.Ibarrier()])
+    if not async_op:
+        work.wait(timeout)
+        return None
+    return hand_over(work, True)
+
+
+def monitored_barrier(
+    group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+) -> None:
+    """Wait until all ranks of the group call this; rank 0 checks who comes.
+
+    DistBackendError on rank 0, after `timeout` or the group's, names the first rank that is missing, or with `wait_all_ranks`
+    all of them. The other ranks then raise too.
+    """
+    members = member_of(group, "monitored_barrier")
+    if members is None:
+        return
+    seconds = (timeout or members.timeout).total_seconds()
+    members.world.counts[members.group_name] += 1
+    operation = Operation("monitored_barrier", members.number, members.group_name, [], "")
+    if members.rank() != 0:
+        here, reply = bytearray(1), bytearray(1)
+        requests = [members.control.Irecv(reply, 0, _TAG), members.control.Isend(here, 0, _TAG)]
+        # Rank 0 has the same time from its own start, and then asks the missing ranks: its answer comes a little later.
+        Work(members, operation, requests, peers=[members.ranks[0]]).wait(timedelta(seconds=seconds + faults.ANSWERING))
+        return
+    arrivals = [(rank, members.control.Irecv(bytearray(1), rank, _TAG)) for rank in range(1, members.size())]
+    with members.world.activity.waiting(operation):
+        late = _late(arrivals, seconds, wait_all_ranks)
+    if late:
+        raise _missing(members, operation, late, seconds)
+    replies = [members.control.Isend(bytearray(1), rank, _TAG) for rank, _ in arrivals]
+    Work(members, operation, replies, peers=members.ranks[1:]).wait()
+
+
+def _late(arrivals: Sequence[tuple[int, Any]], seconds: float, all_of_them: bool) -> list[int]:
+    """Return the ranks that do not arrive in time: the first, or all."""
+    end, late = time.monotonic() + seconds, []
+    for rank, request in arrivals:
+        if not mpi.poll(request, max(end - time.monotonic(), 0)):
+            late.append(rank)
+            if not all_of_them:
+                break
+    return late
+
+
+def _missing(members: ProcessGroup, operation: Operation, late: list[int], seconds: float) -> DistBackendError:
+    ranks = [members.ranks[rank] for rank in late]
+    who = f"Rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))} failed to pass monitoredBarrier in"
+    cause = faults.timed_out(members.world, operation, ranks, seconds)
+    members.fault = cause
+    return DistBackendError(f"[Rank {members.ranks[0]}]: {who} {seconds * 1000:g} ms\n{cause}")
