@@ -17,9 +17,9 @@ from rushlight.inductor.codegen.kernels import (
     OPERATIONS_PER_ELEMENT,
     Kernel,
     KernelWriter,
-    assign_passes,
     indented,
 )
+from rushlight.inductor.codegen.passes import assign_passes
 from rushlight.inductor.codegen.types import compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Reduction, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, is_row_value

@@ -15,6 +15,7 @@ from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor import costs
 from rushlight.inductor.codegen.alike import merge
 from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
+from rushlight.inductor.codegen.passes import assign_passes
 from rushlight.inductor.codegen.runs import runs_of
 from rushlight.inductor.codegen.segments import cuts_of
 from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
@@ -133,24 +134,6 @@ class KernelWriter:
                 self.kernel.uses_status = True
             if isinstance(node, Search):
                 self.kernel.header = "search"
-
-
-def assign_passes(members: list[Buffer], is_row: Callable[[Buffer], bool]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the pass that computes each member, and for row values the pass after which they are known."""
-    passes: dict[str, int] = {}
-    after: dict[str, int] = {}
-    for member in members:
-        earliest, known = 0, -1
-        for name in member.reads():
-            if name in after:
-                earliest, known = max(earliest, after[name] + 1), max(known, after[name])
-            elif name in passes:
-                earliest = max(earliest, passes[name])
-        if not is_row(member):
-            passes[member.name] = earliest
-        else:
-            after[member.name] = earliest if isinstance(member.data, Reduction) else known
-    return passes, after
 
 
 class LoopKernel(KernelWriter):

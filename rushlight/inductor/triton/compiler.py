@@ -1,0 +1,108 @@
+"""Compiles a program's kernels to cubins by Triton's compiler, which needs neither a GPU nor a driver.
+
+In: a program's text and its kernels. Out: a cubin for each. A process in which Triton interprets kernels cannot compile them;
+`compile_apart` starts another process, which this module's `main` runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rushlight.inductor.codegen.triton.kernels import Launch
+from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.triton.interpreter import load_text
+
+ALIGNED = [["tt.divisibility", 16]]
+WARP = 32  # threads
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel to compile: types of its parameters, its constants, and which pointers are multiples of 16."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    constants: dict[str, int]
+    warps: int
+    stages: int
+    options: dict[str, Any] = field(default_factory=dict)
+    aligned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled kernel: the cubin, its entry's name, the bytes of shared memory, and the threads of a program."""
+
+    cubin: bytes
+    entry: str
+    shared: int
+    threads: int
+
+
+def spec_of(launch: Launch) -> KernelSpec:
+    """Return what to compile for a launch's default constants and aligned buffers."""
+    pointers = tuple(name for name, kind in launch.parameters if kind.startswith("*"))
+    choice = launch.choice
+    return KernelSpec(
+        launch.kernel, tuple(launch.parameters), choice.constants, choice.warps, choice.stages, launch.options, pointers
+    )
+
+
+def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: int) -> Compiled:
+    """Compile a kernel of a loaded program for a compute capability such as 80 or 90."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    signature = dict(spec.parameters) | dict.fromkeys(spec.constants, "constexpr")
+    positions = {name: position for position, (name, _) in enumerate(spec.parameters)}
+    attributes = {(positions[name],): ALIGNED for name in spec.aligned}
+    source = triton.compiler.ASTSource(functions[spec.name], signature, constexprs=spec.constants, attrs=attributes)
+    options = {"num_warps": spec.warps, "num_stages": spec.stages, **spec.options}
+    made = triton.compile(source, target=GPUTarget("cuda", capability, WARP), options=options)
+    return Compiled(made.asm["cubin"], made.metadata.name, made.metadata.shared, made.metadata.num_warps * WARP)
+
+
+def compile_apart(programs: Iterable[TritonProgram], capabilities: tuple[int, ...], timeout: float = 600) -> list[dict]:
+    """Compile all kernels of programs in another process. Returns for each kernel and capability its name, the cubin's bytes
+    and shared memory, or the compiler's error."""
+    work = [
+        {"source": program.source, "kernels": [asdict(spec_of(launch)) for launch in program.kernels.values()]}
+        for program in programs
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight.inductor.triton.compiler"], env=environment, timeout=timeout, text=True,
+        input=json.dumps({"programs": work, "capabilities": capabilities}), capture_output=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"Triton's compiler failed: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Compile what standard input describes."""
+    work = json.load(sys.stdin)
+    results = []
+    for number, program in enumerate(work["programs"]):
+        functions = load_text(program["source"], f"<Triton program {number}>")
+        for given in program["kernels"]:
+            spec = KernelSpec(**given)
+            for capability in work["capabilities"]:
+                result = {"program": number, "kernel": spec.name, "capability": capability}
+                try:
+                    made = compile_kernel(functions, spec, capability)
+                    result |= {"bytes": len(made.cubin), "shared": made.shared}
+                except Exception as error:  # the report names each kernel that fails
+                    result |= {"error": f"{type(error).__name__}: {error}"[:2000]}
+                results.append(result)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()
