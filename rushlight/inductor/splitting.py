@@ -12,8 +12,10 @@ from rushlight.fx.node import Node
 
 
 def constant_arguments(split: GraphModule, part: GraphModule, call: Node) -> tuple[list[int], bool]:
-    """Make the attributes among a call's arguments constants of the submodule, which then returns a tuple. Returns the positions
-    of the other arguments, and whether the submodule returned a tuple before."""
+    """Make the attributes among a call's arguments constants of the submodule, which then returns a tuple.
+
+    Returns the positions of the other arguments, and whether the submodule returned a tuple before.
+    """
     placeholders = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
     positions = []
     for position, (inner, outer) in enumerate(zip(placeholders, call.args, strict=True)):

@@ -26,7 +26,6 @@ from rushlight.core.thread_state import state
 from rushlight.inductor.codegen.triton.program import TritonProgram
 
 
-
 class TritonMissing(RuntimeError):
     """Triton is not installed, or imported in the wrong mode."""
 

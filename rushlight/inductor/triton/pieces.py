@@ -1,6 +1,6 @@
 """Compile a graph to Triton programs: split it around nodes that stay eager, lower and write the pieces.
 
-In: a GraphModule of aten operators. Out: a callable over flat tensors. Nodes without a lowering, and those whose lowering has no
+In: a GraphModule of aten operators. Out: a callable over flat tensors. Nodes without a lowering, or whose lowering has no
 Triton form, run as eager kernels between the programs; each is listed with the reason. Stage: inductor, from a graph to its
 programs.
 """
@@ -15,7 +15,8 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.passes.split import split_by_support
-from rushlight.inductor.codegen.triton.program import TritonProgram, TritonProgramWriter
+from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.codegen.triton.program_writer import TritonProgramWriter
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.codegen.triton.types import NoTritonForm
 from rushlight.inductor.glue import Glue, Piece

@@ -496,3 +496,46 @@ def search_sorted(row, step, count, value, mask, RIGHT: tl.constexpr, STEPS: tl.
         low = tl.where(active & before, middle + 1, low)
         high = tl.where(active & (before == 0), middle, high)
     return low
+
+
+@triton.jit
+def log_sum_exp(a, b):
+    high = larger(a, b)
+    low = smaller(a, b)
+    total = high + log1p(tl.exp(low - high))
+    return tl.where(is_infinite(high) | (high != high), high, total)
+
+
+@triton.jit
+def later_maximum(a, place_of_a, b, place_of_b):
+    """The maximum of two values and its place, the later one of equal values; a NaN is only replaced by another."""
+    wins = ((b >= a) | (b != b)) & ((a == a) | (b != b))
+    return tl.where(wins, b, a), tl.where(wins, place_of_b, place_of_a)
+
+
+@triton.jit
+def later_minimum(a, place_of_a, b, place_of_b):
+    wins = ((b <= a) | (b != b)) & ((a == a) | (b != b))
+    return tl.where(wins, b, a), tl.where(wins, place_of_b, place_of_a)
+
+
+@triton.jit
+def sorting_key(x):
+    """An int32 that sorts as x does; NaN as the greatest."""
+    if x.dtype == tl.float32:
+        bits = (x + 0.0).to(tl.int32, bitcast=True)
+        key = bits ^ ((bits >> 31) & 2147483647)
+        return tl.where(x != x, 2147483647, key)
+    else:
+        return x.to(tl.int32)
+
+
+@triton.jit
+def sorts_before(a, place_of_a, b, place_of_b, DESCENDING: tl.constexpr):
+    """Whether a sorts before b: by value, NaN as the greatest, then by place."""
+    if DESCENDING:
+        less = (a > b) | ((a != a) & (b == b))
+    else:
+        less = (a < b) | ((b != b) & (a == a))
+    same = (a == b) | ((a != a) & (b != b))
+    return less | (same & (place_of_a < place_of_b))

@@ -51,7 +51,7 @@ class Places(NamedTuple):
     pointer: Callable[[str], str]
     element_type: Callable[[str], dtype]
     status: Callable[[], str]
-    origin: str
+    origins: Callable[[], tuple[str, ...]]
 
 
 class StatementWriter:
@@ -68,6 +68,7 @@ class StatementWriter:
         self.lines: list[str] = []
         self.local: dict[str, Term] = {}
         self.unfused = False
+        self.checked: list[str] = []  # conditions that all checked indices fulfil
         self._axes: dict[str, frozenset[str]] = {axis: frozenset((axis,)) for axis in masks}
         self._texts: dict[str, Term] = {}
         self._nodes: dict[tuple[int, tuple[str, ...]], Term] = {}
@@ -194,6 +195,7 @@ class StatementWriter:
             given = self.bind(f"tl.where({given.text} < 0, {given.text} + {operand_text(size)}, {given.text})", given.axes)
         outside = self.bind(f"({given.text} < 0) | ({given.text} >= {size})", given.axes)
         self.report(outside)
+        self.checked.append(operand_text(self.bind(f"{outside.text} == 0", given.axes).text))
         return self.bind(f"tl.where({outside.text}, 0, {given.text})", given.axes)
 
     def report(self, failed: Term) -> None:
@@ -251,7 +253,7 @@ class StatementWriter:
         kind = value.arguments[-1].dtype
         form = function_text(value.name, compute_type(kind).removeprefix("tl."), 8 * kind.itemsize)
         if form is None:
-            raise NoTritonForm(self.places.origin, f"there is no function {value.name} for {kind}")
+            raise NoTritonForm(self.places.origins(), f"there is no function {value.name} for {kind}", value.name)
         return self.bind(form.format(*map(operand_text, texts)), axes)
 
     def _operands(self, value: Call, terms: list[Term]) -> list[str]:

@@ -13,7 +13,7 @@ from rushlight.core.algebra import Expr, Var
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.triton.expressions import Places, StatementWriter
 from rushlight.inductor.codegen.triton.types import LIMIT, pointer_type
-from rushlight.inductor.ir import Buffer, TemplateBuffer
+from rushlight.inductor.ir import Buffer
 from rushlight.inductor.origins import origins_of
 from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import Size, as_size, symbols_of
@@ -76,14 +76,13 @@ class LaunchWriter:
     def __init__(self, kind: str, group: Group, buffers: dict[str, Buffer]):
         self.group = group
         self.buffers = buffers
+        self.member: Buffer = group.members[0]
         self.launch = Launch(kind, group)
         self._names: dict[tuple[str, bool], str] = {}
 
-    @property
-    def origin(self) -> str:
-        """The graph's node behind the group, for errors."""
-        first = self.group.members[0]
-        return first.origin if isinstance(first, TemplateBuffer) else origins_of(first)[-1]
+    def origins(self) -> tuple[str, ...]:
+        """Return the graph's nodes behind the member that is being written, for errors."""
+        return origins_of(self.member)
 
     def element_type(self, name: str) -> dtype:
         """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
@@ -121,7 +120,7 @@ class LaunchWriter:
 
     def places(self) -> Places:
         """Return what statements refer to."""
-        return Places(self.pointer, self.element_type, self.status, self.origin)
+        return Places(self.pointer, self.element_type, self.status, self.origins)
 
     def writer(self, masks: dict[str, str], prefix: str = "tmp") -> StatementWriter:
         """Return a writer of statements."""

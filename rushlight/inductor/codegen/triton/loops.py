@@ -63,7 +63,7 @@ class ElementKernel(LaunchWriter):
             f"x_mask = x < {size_text(numel)}",
             *writer.lines,
         ]
-        self.launch.choice, self.launch.candidates = _element_choices(evaluate(numel, self.hints))
+        self.launch.choice, self.launch.candidates = element_choices(evaluate(numel, self.hints))
         self.launch.grid = (((numel, "XBLOCK"),),)
         if writer.unfused:
             self.launch.options["enable_fp_fusion"] = False
@@ -72,7 +72,7 @@ class ElementKernel(LaunchWriter):
     def write_members(self, writer: StatementWriter, x: Var) -> None:
         """Write all members."""
         for member in self.group.members:
-            loop = member.data
+            self.member, loop = member, member.data
             places = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
             result = writer.write(substitute(loop.body, places))
             if member.name in self.group.stored:
@@ -96,7 +96,8 @@ def loop_symbols(group: Group) -> set[Var]:
     return found
 
 
-def _element_choices(numel: int) -> tuple[Choice, list[Choice]]:
+def element_choices(numel: int) -> tuple[Choice, list[Choice]]:
+    """Return the default choice for an elementwise kernel, and all candidates."""
     block = next((block for block in BLOCKS if numel >= block * MIN_PROGRAMS), BLOCKS[-1])
     made = [Choice({"XBLOCK": size}, warps=4 if size <= 1024 else 8) for size in (block, 2 * block, block // 2)]
     return made[0], made
@@ -177,7 +178,7 @@ class RowKernel(LaunchWriter):
         writer = self.writer_
         lines = self._columns()
         for member in self.group.members:
-            value = writer.write(self.bodies[member.name])
+            self.member, value = member, writer.write(self.bodies[member.name])
             if isinstance(member.data, Reduction):
                 value = self._reduce_tile(member, value)
             writer.local[member.name] = value
@@ -242,7 +243,7 @@ class RowKernel(LaunchWriter):
         for member in reductions:
             accumulators[member.name] = self._declare(member, head)
         for member in [m for m in members if m in reductions or m in elements]:
-            value = writer.write(self.bodies[member.name])
+            self.member, value = member, writer.write(self.bodies[member.name])
             if member in reductions:
                 self._accumulate(member, accumulators[member.name], value)
             else:

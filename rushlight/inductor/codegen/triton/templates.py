@@ -1,5 +1,8 @@
-from rushlight.inductor.codegen.triton.types import NoTritonForm
 from typing import NamedTuple
+
+from rushlight.inductor.codegen.triton.types import NoTritonForm
+
+
 class Precision(NamedTuple):
     float32: str = "ieee"
 def template_launches(group, buffers, hints, precision):

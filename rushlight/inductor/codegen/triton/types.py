@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from rushlight.core.algebra import Expr, to_triton
 from rushlight.core.dtype import dtype
@@ -19,12 +20,20 @@ LIMIT = 1 << 31  # indices below this are computed as 32-bit integers
 
 
 class NoTritonForm(NotImplementedError):
-    """An operator that has no Triton form: the graph's node `origin` runs as an eager kernel, because of `reason`."""
+    """A loop or template that has no Triton form, because of `reason`. `origins` are the graph's nodes that it comes from;
+    `function` names the scalar function that is missing, if one is."""
 
-    def __init__(self, origin: str, reason: str):
-        super().__init__(f"{origin}: {reason}")
-        self.origin = origin
+    def __init__(self, origins: Sequence[str], reason: str, function: str = ""):
+        super().__init__(f"{', '.join(origins)}: {reason}")
+        self.origins = origins
         self.reason = reason
+        self.function = function
+
+    @property
+    def origin(self) -> str:
+        """The node that must run as an eager kernel: the one named like the function, else the last."""
+        named = [origin for origin in self.origins if self.function and origin.strip("_").startswith(self.function)]
+        return named[-1] if named else self.origins[-1]
 
 
 def pointer_type(kind: dtype) -> str:

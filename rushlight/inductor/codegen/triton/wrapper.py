@@ -6,17 +6,14 @@ Addresses are integers. `launcher.allocate(nbytes)` returns memory with an attri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from rushlight.core.algebra import Expr, Var, to_python
 from rushlight.inductor.codegen.triton.kernels import STATUS, Axis, Launch
+from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.memory import ArenaPlan
 from rushlight.inductor.sizes import Size, as_size, evaluate
-
-if TYPE_CHECKING:
-    from rushlight.inductor.codegen.triton.program import TritonProgram
-    from rushlight.inductor.graph import LoweredGraph
 
 
 def grid_sizes(launch: Launch, values: Mapping[Var, int]) -> tuple[int, ...]:
