@@ -14,6 +14,7 @@ import sys
 import warnings
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from rushlight.core.device import CPU
@@ -41,7 +42,32 @@ def interpreting_triton() -> Any:
         raise TritonMissing("the Triton interpreter needs Triton: pip install triton") from error
     if os.environ.get("TRITON_INTERPRET") != "1":
         raise TritonMissing("Triton was imported before; set TRITON_INTERPRET=1 when the program starts")
+    _mend_bfloat16(triton.runtime.interpreter, triton.language)
     return triton
+
+
+def _mend_bfloat16(interpreter: Any, tl: Any) -> None:
+    """Make Triton's interpreter round to bfloat16 as devices do, and multiply such matrices: it keeps the numbers as bits, cuts
+    off the lower bits of float32, and multiplies the bits as integers."""
+    builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
+    cast, dot = builder.cast_impl, builder.create_dot
+
+    def widened(operand: Any) -> Any:
+        if operand.dtype.scalar != tl.bfloat16:
+            return operand
+        return handle((operand.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+
+    def cast_rounded(self: Any, source: Any, kind: Any) -> Any:
+        if (source.dtype.scalar, kind.scalar) == (tl.float32, tl.bfloat16):
+            return handle(source.data.astype(ml_dtypes.bfloat16).view(np.uint16), tl.bfloat16)
+        if kind.scalar == tl.bfloat16 and source.dtype.scalar != tl.bfloat16:
+            return cast_rounded(self, cast(self, source, tl.float32), kind)
+        return cast(self, widened(source), kind)
+
+    def dot_widened(self: Any, left: Any, right: Any, *rest: Any) -> Any:
+        return dot(self, widened(left), widened(right), *rest)
+
+    builder.cast_impl, builder.create_dot = cast_rounded, dot_widened
 
 
 def load_text(source: str, name: str) -> dict[str, Any]:

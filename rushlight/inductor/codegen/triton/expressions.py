@@ -68,6 +68,8 @@ class StatementWriter:
         self.lines: list[str] = []
         self.local: dict[str, Term] = {}
         self.unfused = False
+        self.widens = True  # halves are converted to float32 when they are loaded
+        self.other = ""  # what masked loads give outside of the mask
         self.checked: list[str] = []  # conditions that all checked indices fulfil
         self._axes: dict[str, frozenset[str]] = {axis: frozenset((axis,)) for axis in masks}
         self._texts: dict[str, Term] = {}
@@ -165,9 +167,9 @@ class StatementWriter:
         """Write the load of a buffer's element, converted to the compute type."""
         mask = self.mask(at.axes)
         axes = at.axes if mask is None else at.axes | mask.axes
-        rest = "" if mask is None else f", {mask.text}"
+        rest = "" if mask is None else f", {mask.text}" + (f", other={self.other}" if self.other else "")
         kind = self.places.element_type(buffer)
-        convert = ".to(tl.float32)" if kind.name in HALVES else ""
+        convert = ".to(tl.float32)" if kind.name in HALVES and self.widens else ""
         return self.bind(f"tl.load({self.place(self.places.pointer(buffer), at, axes)}{rest}){convert}", axes)
 
     def _write_random_word(self, value: RandomWord) -> Term:
