@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, as_expr, unflatten_index
 from rushlight.core.dtype import dtype
+from rushlight.inductor.codegen.triton.attention import attention_launches
 from rushlight.inductor.codegen.triton.convolutions import convolution_of
 from rushlight.inductor.codegen.triton.kernels import Launch
 from rushlight.inductor.codegen.triton.products import Product, ProductKernel, SumKernel
@@ -36,6 +37,8 @@ def template_launches(
     template = group.template
     if template.kind in PRODUCTS:
         return [ProductKernel(group, buffers, hints, _product_of(template, buffers), precision.float32).write()]
+    if template.kind in ("attention", "attention_backward"):
+        return attention_launches(group, buffers, hints, precision.float32)
     convolution = convolution_of(template, buffers)
     if convolution is not None:
         if convolution.is_single:
