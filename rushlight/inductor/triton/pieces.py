@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
@@ -30,6 +31,9 @@ from rushlight.inductor.triton.launcher import Launcher
 from rushlight.inductor.write_backs import is_write_back
 from rushlight.inductor.written_inputs import noting_writes
 
+interpreter = LazyModule("rushlight.inductor.triton.interpreter")
+
+Observe = Callable[..., None]
 MakeLauncher = Callable[[TritonProgram, str], Launcher]
 
 
@@ -102,12 +106,35 @@ class TritonCompiler:
             return None
         launcher = self.make_launcher(program, f"<Triton program {len(made.programs)} of {id(module)}>")
         constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
-
-        def reference(*tensors: Tensor) -> tuple:
-            return Interpreter(module).run(*tensors)
-
-        functions = launcher.names
+        reference, functions = reference_of(module), launcher.names
         run = TritonGraph(lowered, program, launcher, functions, constants, reference)
         names = [buffer.name for buffer in lowered.inputs]
         written = [names.index(write.target) for write in lowered.writes]
         return noting_writes(run, reference, written) if written else run
+
+
+def compile_for(module: GraphModule, target: str, precision: str, observe: Observe) -> Callable[..., tuple]:
+    """Compile a graph for the target "triton-interpreter", or write its programs and interpret the graph ("triton-text").
+
+    `observe` is called with the stages "graph_breaks", "loops", "fusion", "memory" and "code". TritonMissing without Triton.
+    """
+    launcher = interpreter.InterpreterLauncher if target == "triton-interpreter" else None
+    run, made = TritonCompiler(launcher, Precision(precision)).compile(module)
+    if made.eager:
+        observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n}: {why}" for n, why in made.eager.items()))
+    part = module.meta.get("part", "")
+    for lowered, program in made.programs:
+        observe("loops", lambda lowered=lowered: str(lowered), lambda lowered=lowered: lowered, part)
+        observe("fusion", lambda program=program: "\n\n".join(map(str, program.groups)), lambda program=program: program, part)
+        observe("memory", lambda program=program: str(program.arena), lambda program=program: program, part)
+    observe("code", lambda: made.source, lambda: made, part)
+    return run or reference_of(module)
+
+
+def reference_of(module: GraphModule) -> Callable[..., tuple]:
+    """Return a function that runs a graph node by node in eager."""
+
+    def reference(*tensors: Tensor | int) -> tuple:
+        return Interpreter(module).run(*tensors)
+
+    return reference
