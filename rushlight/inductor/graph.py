@@ -58,8 +58,10 @@ class LoweredGraph:
 class GraphLowering:
     """Lowers one GraphModule; `boxes` maps each node to its lowered value."""
 
-    def __init__(self, module: GraphModule):
+    def __init__(self, module: GraphModule, keeps_halves: bool = False):
+        """`keeps_halves`: the target multiplies matrices of 16-bit floats in their own type."""
         self.module = module
+        self._keeps_halves = keeps_halves
         self.builder = self._new_builder()
         self.boxes: dict[Node, object] = {}
         self._root: dict[StorageImpl, Node] = {}
@@ -79,7 +81,8 @@ class GraphLowering:
             self.builder, self.boxes, self._root, self._placed, self._owners = self._new_builder(), {}, {}, {}, {}
 
     def _new_builder(self) -> GraphBuilder:
-        return GraphBuilder(taken=[node.name for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")])
+        taken = [node.name for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")]
+        return GraphBuilder(taken, self._keeps_halves)
 
     def _count_known_equalities(self) -> int:
         """Return a number that changes whenever two sizes are found equal."""

@@ -11,7 +11,7 @@ from rushlight.core.dtype import float32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import GraphBuilder
-from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.products import as_factor, in_type
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.attention import default_scale
@@ -20,7 +20,7 @@ Size = int | SymInt
 
 
 def _heads_operand(graph: GraphBuilder, box: TensorBox) -> Operand:
-    return graph.strided_operand(in_float32(graph, box), box.size)
+    return graph.strided_operand(as_factor(graph, box), box.size)
 
 
 def _mask_operand(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:

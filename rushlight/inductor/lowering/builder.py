@@ -131,8 +131,10 @@ def convert_number(number: bool | int | float, kind: dtype) -> bool | int | floa
 class GraphBuilder:
     """The buffers of one graph, in the order they are made, and the constructors that lowering rules use."""
 
-    def __init__(self, taken: Iterable[str] = ()):
-        """`taken` are names that new buffers must not use."""
+    def __init__(self, taken: Iterable[str] = (), keeps_halves: bool = False):
+        """`taken` are names that new buffers must not use. With `keeps_halves`, the target multiplies matrices of 16-bit floats
+        in their own type, with sums in float32."""
+        self.keeps_halves = keeps_halves
         self.buffers: list[Buffer] = []
         self.by_name: dict[str, Buffer] = {}
         self.origin = ""

@@ -99,7 +99,7 @@ class TritonCompiler:
         return Piece(self._compile_piece(part, made), positions, is_tuple)
 
     def _compile_piece(self, module: GraphModule, made: TritonPieces) -> Callable[..., tuple] | None:
-        lowered = fuse_attention(GraphLowering(module).run())
+        lowered = fuse_attention(GraphLowering(module, keeps_halves=True).run())
         program = TritonProgramWriter(lowered, self.precision).write()
         made.programs.append((lowered, program))
         if self.make_launcher is None:

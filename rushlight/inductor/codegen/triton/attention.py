@@ -75,7 +75,10 @@ class HeadKernel(Epilogue):
         term = writer.load(operand.buffer, writer.index(index))
         lines += writer.lines
         shape = f"[{'QUERIES' if row == 'q' else 'KEYS'}, DEPTH]"
-        lines.append(f"{label} = {term.text if term.axes == {row, 'd'} else f'tl.broadcast_to({term.text}, {shape})'}")
+        tile = term.text if term.axes == {row, "d"} else f"tl.broadcast_to({term.text}, {shape})"
+        loaded = "tl.float32" if writer.widens else memory_type(self.element_type(operand.buffer))
+        is_other = not widen and loaded != self.element
+        lines.append(f"{label} = {f'{tile}.to({self.element})' if is_other else tile}")
 
     def scores(self, lines: list[str]) -> None:
         """Write the scores of a tile of queries and a block of keys, masked by -inf."""
