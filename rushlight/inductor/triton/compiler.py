@@ -68,17 +68,21 @@ def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: i
     return Compiled(made.asm["cubin"], made.metadata.name, made.metadata.shared, made.metadata.num_warps * WARP)
 
 
-def compile_apart(programs: Iterable[TritonProgram], capabilities: tuple[int, ...], timeout: float = 600) -> list[dict]:
-    """Compile all kernels of programs in another process. Returns for each kernel and capability its name, the cubin's bytes
+def work_of(program: TritonProgram) -> tuple[str, list[KernelSpec]]:
+    """Return a program's text, and what to compile of it."""
+    return program.source, [spec_of(launch) for launch in program.kernels.values()]
+
+
+def compile_apart(
+    work: Iterable[tuple[str, list[KernelSpec]]], capabilities: tuple[int, ...], timeout: float = 600
+) -> list[dict]:
+    """Compile kernels of programs' texts in another process. Returns for each kernel and capability its name, the cubin's bytes
     and shared memory, or the compiler's error."""
-    work = [
-        {"source": program.source, "kernels": [asdict(spec_of(launch)) for launch in program.kernels.values()]}
-        for program in programs
-    ]
+    programs = [{"source": source, "kernels": [asdict(spec) for spec in specs]} for source, specs in work]
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     done = subprocess.run(
         [sys.executable, "-m", "rushlight.inductor.triton.compiler"], env=environment, timeout=timeout, text=True,
-        input=json.dumps({"programs": work, "capabilities": capabilities}), capture_output=True, check=False,
+        input=json.dumps({"programs": programs, "capabilities": capabilities}), capture_output=True, check=False,
     )  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"Triton's compiler failed: {done.stderr[-2000:]}")

@@ -43,7 +43,23 @@ def interpreting_triton() -> Any:
     if os.environ.get("TRITON_INTERPRET") != "1":
         raise TritonMissing("Triton was imported before; set TRITON_INTERPRET=1 when the program starts")
     _mend_bfloat16(triton.runtime.interpreter, triton.language)
+    _mend_comparisons(triton.runtime.interpreter, triton.language)
     return triton
+
+
+def _mend_comparisons(interpreter: Any, tl: Any) -> None:
+    """Make Triton's interpreter give the results of comparisons the type of truth values. It gives them the operands' type, and
+    so widens scalar ones to numbers, which are no masks."""
+    builder = interpreter.InterpreterBuilder
+    compute = builder.binary_op
+
+    def typed(self: Any, left: Any, right: Any, function: Any) -> Any:
+        found = compute(self, left, right, function)
+        if found.data.dtype == np.bool_:
+            found.dtype = tl.int1
+        return found
+
+    builder.binary_op = typed
 
 
 def _mend_bfloat16(interpreter: Any, tl: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import rushlight as torch
-from rushlight.inductor.triton.compiler import compile_apart
+from rushlight.inductor.triton.compiler import compile_apart, work_of
 from tests.inductor.triton.interpreted import pieces_of
 from tests.inductor.triton.test_text import PROGRAMS
 
@@ -18,7 +18,7 @@ SOME = {
 
 def test_kernels_compile_for_two_generations_of_gpus():
     programs = [program for given in SOME.values() for _, program in pieces_of(*given)[1].programs]
-    results = compile_apart(programs, (80, 90))
+    results = compile_apart(map(work_of, programs), (80, 90))
     assert [result for result in results if "error" in result] == []
     assert len(results) == 2 * sum(len(program.kernels) for program in programs)
     assert all(result["bytes"] > 1000 and result["shared"] <= 160 * 1024 for result in results)

@@ -96,7 +96,7 @@ class LaunchWriter:
         found = self._names.get((name, write))
         if found is None:
             prefix = "out_ptr" if write else "in_ptr"
-            found = f"{prefix}{sum(key[1] == write for key in self._names)}"
+            found = f"{prefix}{sum(key[1] == write and key[0] != STATUS for key in self._names)}"
             self._names[name, write] = found
             self._add(found, pointer_type(self.element_type(name)), name)
         return found
