@@ -209,7 +209,7 @@ class Report:
         for program in programs:
             for launch in program.kernels.values():
                 key = f"{launch.text('@')} {launch.parameters} {launch.choice}"
-                self.kernels.setdefault(key, (name, launch, program.source))
+                self.kernels.setdefault(key, (name, launch, program.kernel_source))
 
     def compile(self, capabilities: tuple[int, ...], batch: int = 200) -> dict[str, list[str]]:
         """Compile all kernels; returns the errors by operator."""

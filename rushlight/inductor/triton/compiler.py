@@ -70,7 +70,7 @@ def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: i
 
 def work_of(program: TritonProgram) -> tuple[str, list[KernelSpec]]:
     """Return a program's text, and what to compile of it."""
-    return program.source, [spec_of(launch) for launch in program.kernels.values()]
+    return program.kernel_source, [spec_of(launch) for launch in program.kernels.values()]
 
 
 def compile_apart(

@@ -25,13 +25,15 @@ class TritonGraph:
     """Runs a program. Folded constants are kept until a constant changes."""
 
     def __init__(
-        self, lowered: LoweredGraph, program: TritonProgram, launcher: Launcher, functions: Mapping[str, Callable],
-        constants: Mapping[str, Tensor], reference: Callable[..., tuple],
+        self, lowered: LoweredGraph, program: TritonProgram, launcher: Launcher, constants: Mapping[str, Tensor],
+        reference: Callable[..., tuple],
     ):  # fmt: skip
         self.lowered = lowered
         self.program = program
         self.launcher = launcher
         self.reference = reference
+        functions: dict[str, Callable] = {}
+        exec(compile(program.wrapper_source, "<the launches of a Triton program>", "exec"), functions)
         self._run, self._fold = functions["call"], functions.get("fold")
         self._bind = make_binder(lowered.symbols)
         self._symbols = list(lowered.symbols.definitions)

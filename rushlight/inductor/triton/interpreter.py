@@ -102,7 +102,7 @@ class InterpreterLauncher:
         self._language = triton.language
         self._handle = triton.runtime.interpreter.TensorHandle
         self._signatures = {kernel: [kind for _, kind in launch.parameters] for kernel, launch in program.kernels.items()}
-        self.names = load_text(program.source, name)
+        self._kernels = load_text(program.kernel_source, name)
         self._status = ctypes.c_int32(0)
 
     def allocate(self, nbytes: int) -> StorageImpl:
@@ -135,7 +135,7 @@ class InterpreterLauncher:
         given = [self._wrap(value, kind) for value, kind in zip(arguments, self._signatures[kernel], strict=True)]
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
-            self.names[kernel][grid](*given, **constants)
+            self._kernels[kernel][grid](*given, **constants)
 
     def _wrap(self, value: int, kind: str) -> Any:
         """Return an address as a typed pointer, an integer as a typed number."""

@@ -106,8 +106,8 @@ class TritonCompiler:
             return None
         launcher = self.make_launcher(program, f"<Triton program {len(made.programs)} of {id(module)}>")
         constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
-        reference, functions = reference_of(module), launcher.names
-        run = TritonGraph(lowered, program, launcher, functions, constants, reference)
+        reference = reference_of(module)
+        run = TritonGraph(lowered, program, launcher, constants, reference)
         names = [buffer.name for buffer in lowered.inputs]
         written = [names.index(write.target) for write in lowered.writes]
         return noting_writes(run, reference, written) if written else run

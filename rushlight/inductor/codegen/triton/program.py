@@ -14,10 +14,12 @@ from rushlight.inductor.scheduler import Group
 class TritonProgram:
     """A program: its text, its launches in order, and the memory that it takes and gives.
 
-    `constants`, `folded` and `outputs` are in the order of the parameters and results of the text's functions.
+    `kernel_source` defines the kernels and needs Triton; `wrapper_source` defines the functions that launch them, and is plain
+    Python. `constants`, `folded` and `outputs` are in the order of these functions' parameters and results.
     """
 
-    source: str = ""
+    kernel_source: str = ""
+    wrapper_source: str = ""
     launches: list[Launch] = field(default_factory=list)
     fold_launches: list[Launch] = field(default_factory=list)
     constants: list[ConstantBuffer] = field(default_factory=list)
@@ -27,6 +29,11 @@ class TritonProgram:
     groups: list[Group] = field(default_factory=list)
     in_place: dict[str, str] = field(default_factory=dict)
     uses_status: bool = False
+
+    @property
+    def source(self) -> str:
+        """The whole text."""
+        return f"{self.kernel_source}\n\n{self.wrapper_source}"
 
     @property
     def kernels(self) -> dict[str, Launch]:

@@ -56,7 +56,8 @@ class TritonProgramWriter:
             outputs=outputs, groups=groups, in_place=in_place, uses_status=uses_status,
             arena=plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes),
         )  # fmt: skip
-        program.source = self._source_text(program)
+        program.kernel_source = self._kernel_text(program)
+        program.wrapper_source = "\n\n\n".join(WrapperWriter(self.lowered, program, self.buffers).write()) + "\n"
         return program
 
     def _launches_of(self, group: Group, in_place: dict[str, str]) -> list[Launch]:
@@ -90,7 +91,8 @@ class TritonProgramWriter:
 
     # Text
 
-    def _source_text(self, program: TritonProgram) -> str:
+    def _kernel_text(self, program: TritonProgram) -> str:
+        """Name all kernels, and return the text that defines them."""
         kernels: dict[str, str] = {}
         parts = []
         for launch in (*program.fold_launches, *program.launches):
@@ -102,6 +104,4 @@ class TritonProgramWriter:
                 parts.append(f"{comments}\n{text.replace('def @', f'def {launch.kernel}', 1)}")
             launch.kernel = kernels[key]
         body = "\n\n\n".join(parts)
-        functions = definitions_for(body)
-        wrapper = WrapperWriter(self.lowered, program, self.buffers).write()
-        return "\n\n\n".join([HEAD, *functions, *parts, *wrapper]) + "\n"
+        return "\n\n\n".join([HEAD, *definitions_for(body), *parts]) + "\n"
