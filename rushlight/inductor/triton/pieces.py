@@ -23,6 +23,7 @@ from rushlight.inductor.codegen.triton.types import NoTritonForm
 from rushlight.inductor.glue import Glue, Piece
 from rushlight.inductor.graph import GraphLowering, LoweredGraph
 from rushlight.inductor.late_inputs import as_last_inputs, given_constants, seed_nodes, seeded, written_constants
+from rushlight.inductor.lowering.target import GPU
 from rushlight.inductor.spelled_attention import fuse_attention
 from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.support import is_supported
@@ -99,7 +100,7 @@ class TritonCompiler:
         return Piece(self._compile_piece(part, made), positions, is_tuple)
 
     def _compile_piece(self, module: GraphModule, made: TritonPieces) -> Callable[..., tuple] | None:
-        lowered = fuse_attention(GraphLowering(module, keeps_halves=True).run())
+        lowered = fuse_attention(GraphLowering(module, GPU).run())
         program = TritonProgramWriter(lowered, self.precision).write()
         made.programs.append((lowered, program))
         if self.make_launcher is None:

@@ -109,12 +109,15 @@ class RowKernel(LaunchWriter):
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
         rows, columns = group.domain
         self.persistent = isinstance(columns, int) and next_power(columns) <= MAX_PERSISTENT
-        super().__init__("row" if self.persistent else "rows_in_loops", group, buffers)
+        super().__init__("row", group, buffers)
         self.domain = group.domain
         self.hints = hints
         self.x, self.r = row_variables(group.domain)
         self.bodies = {member.name: body_in_domain(member, group.domain) for member in group.members}
         self.values: dict[str, Term] = {}
+        self.across = self._is_contiguous_across()
+        self.persistent = self.persistent and not (self.across and columns > TILE // MIN_ROWS_ACROSS)
+        self.launch.kind = "row" if self.persistent else "rows_in_loops"
 
     def write(self) -> Launch:
         """Return the launch."""
@@ -140,13 +143,11 @@ class RowKernel(LaunchWriter):
     def _choices(self) -> tuple[Choice, list[Choice]]:
         rows, columns = (evaluate(size, self.hints) for size in self.domain)
         block = next_power(columns) if self.persistent else min(next_power(columns), TILE)
-        across = self._is_contiguous_across()
-        height = min(next_power(rows), max(1, (TILE // 2) // block), MIN_ROWS_ACROSS if not across else 64)
-        if across and not self.persistent:
+        if self.across:
             height = min(next_power(rows), MIN_ROWS_ACROSS)
-            block = min(block, TILE // height)
-        if rows == 1:
-            height = 1
+            block = block if self.persistent else min(block, TILE // height)
+        else:
+            height = min(next_power(rows), max(1, (TILE // 2) // block), MIN_ROWS_ACROSS)
         made = []
         for rows_each in dict.fromkeys((height, max(1, height // 2), 2 * height if rows > 1 else 1)):
             warps = max(1, min(16, rows_each * block // 256)) if rows_each * block > 1024 else 4
