@@ -196,7 +196,7 @@ class Report:
         eager = {f"{why}" for made in pieces.found for why in made.eager.values()}
         if not programs:
             counts["no kernel"] += 1
-            notes += [f"refused: {why}" for why in eager]
+            notes += [f"refused: {why}" for why in eager] or ["no kernel: views, or nothing that is captured"]
             return
         random = name.startswith(RANDOM)
         right = random or agree(found, wanted)

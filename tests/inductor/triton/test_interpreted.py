@@ -15,7 +15,7 @@ NUMBERS = torch.tensor([
 ])  # fmt: skip
 UNARY = (
     "neg abs sign floor ceil round trunc relu exp expm1 log log1p log2 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh "
-    "tanh asinh acosh atanh erf erfc erfinv sigmoid isnan isinf"
+    "tanh asinh acosh atanh erf erfc erfinv lgamma sigmoid isnan isinf"
 ).split()
 BINARY = "add sub mul div maximum minimum fmod remainder floor_divide pow atan2 hypot copysign fmax fmin lt eq xlogy".split()
 INTEGER = "add sub mul maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()

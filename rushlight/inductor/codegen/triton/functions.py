@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cosh": ("hyperbolic_cosine({0})", FLOATS), "tanh": ("hyperbolic_tangent({0})", FLOATS),
     "asinh": ("area_sine({0})", FLOATS), "acosh": ("area_cosine({0})", FLOATS), "atanh": ("area_tangent({0})", FLOATS),
     "hypot": ("hypotenuse({0}, {1})", FLOATS), "erf": ("tl.erf({0})", FLOATS), "erfc": ("complementary_erf({0})", FLOAT32),
-    "erfinv": ("inverse_erf({0})", FLOAT32), "sigmoid": ("logistic({0})", FLOATS), "silu": ("silu({0})", FLOATS),
+    "lgamma": ("log_gamma({0})", FLOAT32), "erfinv": ("inverse_erf({0})", FLOAT32), "sigmoid": ("logistic({0})", FLOATS), "silu": ("silu({0})", FLOATS),
     "gelu_erf": ("gelu_erf({0})", FLOATS), "gelu_erf_slope": ("gelu_erf_slope({0})", FLOATS),
     "gelu_tanh": ("gelu_tanh({0})", FLOATS), "gelu_tanh_slope": ("gelu_tanh_slope({0})", FLOATS),
     "multiply_add": ("tl.fma({0}, {1}, {2})", FLOATS), "nearest": ("nearest_integer({0}, {1}, {2})", FLOAT32),
