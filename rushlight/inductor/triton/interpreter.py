@@ -52,8 +52,8 @@ def interpreting_triton() -> Any:
 
 
 def _poison_masked_loads(interpreter: Any) -> None:
-    """Make loads give NaN, or an odd number, outside of their mask, where devices give anything: so kernels that use such values
-    give wrong results here, too."""
+    """Make loads give NaN, or an odd number, outside of their mask, where devices give anything. So kernels that use such
+    values give wrong results here, too."""
     builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
     load = builder.create_masked_load
 
