@@ -66,6 +66,15 @@ def test_views_and_parts():
     check(lambda x: (x * 2, x + 1), x.transpose(0, 2)[::2])
 
 
+def test_transposes_are_tiled():
+    x, y = torch.randn(20, 33), torch.randn(33, 20)
+    pieces = check(lambda x, y: (x.t() + y, (x.t() * 2).contiguous().t()), x, y)
+    ((_, program),) = pieces.programs
+    assert "tiles" in [launch.kind for launch in program.launches]
+    check(lambda x: x.permute(2, 0, 1).contiguous() + 1, torch.randn(5, 17, 18))
+    check(lambda x: torch.relu(x).contiguous(memory_format=torch.channels_last), torch.randn(2, 17, 4, 5))
+
+
 @pytest.mark.parametrize("dims", [(-1,), (0,), (1,), (0, 1), (0, 2), (0, 1, 2)])
 def test_reductions(dims):
     x = torch.randn(5, 7, 6)
