@@ -70,8 +70,8 @@ def test_only_results_stay_allocated():
 
 
 def test_kernels_run_in_the_order_of_the_graph():
-    _, recorder = run(lambda x, w: F.gelu(F.gelu(x @ w) @ w).sum(0), torch.randn(20, 20), torch.randn(20, 20))
-    assert recorder.launched == ["product_mm_gelu_0", "product_mm_gelu_0", "row_sum_1"]
+    _, recorder = run(lambda x, w: F.gelu(F.gelu(x @ w) @ w), torch.randn(20, 20), torch.randn(20, 20))
+    assert recorder.launched == ["product_mm_gelu_0", "product_mm_gelu_0"]
 
 
 def test_values_computed_in_place_are_not_copied():
