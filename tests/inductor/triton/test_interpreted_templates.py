@@ -60,6 +60,14 @@ def test_convolutions_of_other_ranks():
     check(lambda x, w: F.conv2d(x, w), torch.randn(1, 8, 6, 6).half(), torch.randn(16, 8, 3, 3).half(), **HALF)
 
 
+def test_products_of_depth_one():
+    """Blocks are deeper than that: what lies past the depth counts as 0, even where no element depends on the step."""
+    check(lambda g, x, w: convolution_backward(g, x, w, [2], [2, 2], [0, 0], [1, 1], False, [0, 0], 1, [True] * 3),
+          torch.randn(1, 2, 1, 1), torch.randn(1, 3, 4, 4), torch.randn(2, 3, 4, 4), **CLOSE)  # fmt: skip
+    check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), *(torch.randn(1, 2, 5, 1) for _ in range(3)), **CLOSE)
+    check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), *(torch.randn(1, 2, n, 3) for n in (1, 4, 4)), **CLOSE)
+
+
 def test_pooling():
     check(lambda x: (F.avg_pool2d(x, 2), F.max_pool2d(x, 2), F.adaptive_avg_pool2d(x, 3)), torch.randn(2, 3, 8, 8))
 

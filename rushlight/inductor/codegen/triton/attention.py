@@ -75,7 +75,8 @@ class HeadKernel(Epilogue):
         term = writer.load(operand.buffer, writer.index(index))
         lines += writer.lines
         shape = f"[{'QUERIES' if row == 'q' else 'KEYS'}, DEPTH]"
-        tile = term.text if term.axes == {row, "d"} else f"tl.broadcast_to({term.text}, {shape})"
+        text = f"tl.where(d_mask, {term.text}, 0)" if self.masks["d"] and "d" not in term.axes else term.text
+        tile = text if term.axes == {row, "d"} else f"tl.broadcast_to({text}, {shape})"
         loaded = "tl.float32" if writer.widens else memory_type(self.element_type(operand.buffer))
         is_other = not widen and loaded != self.element
         lines.append(f"{label} = {f'{tile}.to({self.element})' if is_other else tile}")

@@ -101,7 +101,7 @@ class ProductKernel(Epilogue):
             writer.widens, writer.other = kind is None or kind.name not in HALVES, "0"
             term = writer.write(value)
             loop += writer.lines
-            terms.append(self._whole(term, axes))
+            terms.append(self._whole(term, axes, masks))
         held = {"tl.int8": "tl.int32", "tl.float64": "tl.float64"}.get(element, "tl.float32")
         options = f', input_precision="{self.precision}"' if element == "tl.float32" else ""
         loop.append(f"total = tl.dot({terms[0]}, {terms[1]}, total{options}, out_dtype={held})")
@@ -126,12 +126,14 @@ class ProductKernel(Epilogue):
         loads = [node for node in walk(value) if isinstance(node, Load)]
         return self.element_type(loads[0].buffer) if loads and loads[0].dtype is value.dtype else value.dtype
 
-    def _whole(self, term: Term, axes: tuple[str, str]) -> str:
-        """Return a factor's tile with its full extent."""
+    def _whole(self, term: Term, axes: tuple[str, str], masks: dict[str, str]) -> str:
+        """Return a factor's tile with its full extent, and zeros past the depth even if its elements do not depend on it."""
         shape = {"x": "ROWS", "r": "COLUMNS", "k_across": "DEPTH", "k_down": "DEPTH"}
         if term.axes == set(axes):
             return term.text
-        return f"tl.broadcast_to({term.text}, [{shape[axes[0]]}, {shape[axes[1]]}])"
+        step = next(axis for axis in axes if axis.startswith("k_"))
+        text = f"tl.where({masks[step]}, {term.text}, 0)" if masks[step] and step not in term.axes else term.text
+        return f"tl.broadcast_to({text}, [{shape[axes[0]]}, {shape[axes[1]]}])"
 
     def _masks(self) -> dict[str, str]:
         """Return the masks along all axes; none along sizes that all candidates' tiles divide."""
