@@ -34,6 +34,13 @@ def test_products_summed_in_their_own_type(kind):
     check(lambda a, b: a @ b, (torch.randn(9, 7) * 5).to(kind), (torch.randn(7, 5) * 5).to(kind))
 
 
+def test_products_of_bytes():
+    a, b = (torch.randint(-100, 100, size).to(torch.int8) for size in ((20, 40), (40, 24)))
+    check(lambda a, b: torch._int_mm(a, b), a, b)
+    check(lambda x, w, s: torch.ops.aten._weight_int8pack_mm(x, w, s), torch.randn(20, 40), b.t().contiguous(), torch.rand(24),
+          rtol=1e-3, atol=1e-2)  # fmt: skip
+
+
 CONVOLUTIONS = {
     "plain": ((6, 4, 3, 3), {"padding": 1}), "pointwise": ((6, 4, 1, 1), {}), "strided": ((6, 4, 3, 3), {"padding": 1, "stride": 2}),
     "dilated": ((6, 4, 3, 3), {"padding": 2, "dilation": 2}), "grouped": ((6, 2, 3, 3), {"padding": 1, "groups": 2}),

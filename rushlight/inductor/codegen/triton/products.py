@@ -101,7 +101,9 @@ class ProductKernel(Epilogue):
             writer.widens, writer.other = kind is None or kind.name not in HALVES, "0"
             term = writer.write(value)
             loop += writer.lines
-            terms.append(self._whole(term, axes, masks))
+            text = self._whole(term, axes, masks)
+            is_other = kind is None and compute_type(self._loaded_type(value)) != element
+            terms.append(f"{text}.to({element})" if is_other else text)
         held = {"tl.int8": "tl.int32", "tl.float64": "tl.float64"}.get(element, "tl.float32")
         options = f', input_precision="{self.precision}"' if element == "tl.float32" else ""
         loop.append(f"total = tl.dot({terms[0]}, {terms[1]}, total{options}, out_dtype={held})")
