@@ -29,12 +29,13 @@ __all__ = [
     "checkpointing", "compile", "cudagraph_mark_step_begin", "disable", "from_environment", "graph_break",
     "is_compiling", "is_dynamo_compiling", "is_exporting", "list_backends", "load_cache_artifacts", "mark_dynamic",
     "mark_static", "maybe_mark_dynamic", "profile", "register_backend", "reset", "save_cache_artifacts",
-    "set_stance", "substitute_in_graph",
+    "set_stance", "substitute_in_graph", "triton_text",
 ]  # fmt: skip
 
 # Names that are imported at first use: compiling and running do not need them.
 __getattr__, __dir__ = lazy_names(globals(), {
     "rushlight.compiler.kernel_profile": ("profile",),
+    "rushlight.compiler.triton_source": ("triton_text",),
     "rushlight.compiler.verify": ("CompiledResultDiffers",),
     "rushlight.inductor.artifacts": ("CacheInfo", "load_cache_artifacts", "save_cache_artifacts"),
 })  # fmt: skip

@@ -29,6 +29,7 @@ from rushlight.inductor.build import BuildError, CompilerMissing
 from rushlight.inductor.compile_fx import compile_fx
 from rushlight.inductor.options import Options
 from rushlight.inductor.sizes import UnsupportedSize
+from rushlight.switches import get_float32_matmul_precision
 
 if TYPE_CHECKING:
     from rushlight.compiler.passes import Pass
@@ -53,12 +54,17 @@ def interpreted(module: GraphModule, example_inputs: list[Tensor]) -> Callable:
 def options_of(settings: Settings) -> Options:
     """Return the options of native code for these settings and the current number of threads. Programs measure themselves while
     a listener is registered."""
-    return Options(settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard())
+    precision = "ieee" if get_float32_matmul_precision() == "highest" else "tf32"
+    return Options(
+        settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard(), settings.target, precision
+    )
 
 
 def kept_plans(settings: Settings) -> KeptPlans | None:
-    """Return the store of captured graphs' plans; None if logs, dumps, verification or a listener need real compilations."""
-    return None if settings.logs or settings.dump or settings.verify or is_heard() else KeptPlans(options_of(settings))
+    """Return the store of captured graphs' plans; None if logs, dumps, verification or a listener need real compilations, or if
+    the target is not native code."""
+    anew = settings.logs or settings.dump or settings.verify or settings.target != "cpp" or is_heard()
+    return None if anew else KeptPlans(options_of(settings))
 
 
 def native(module: GraphModule, settings: Settings, log: StageLog) -> Callable:

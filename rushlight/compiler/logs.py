@@ -147,5 +147,6 @@ class StageLog:
             safe = re.sub(r"[^\w.-]", "_", self.name)
             self.folder = Path(self.settings.dump) / f"{next(_numbers):03d}_{safe}"
             self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"{next(self._steps):02d}_{stage}.{_SUFFIX.get(stage, 'txt')}"
+        suffix = "py" if stage == "code" and self.settings.target != "cpp" else _SUFFIX.get(stage, "txt")
+        path = self.folder / f"{next(self._steps):02d}_{stage}.{suffix}"
         path.write_text(content + "\n")

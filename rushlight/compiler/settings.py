@@ -49,6 +49,10 @@ class Settings:
     verify: bool = False
     """RUSHLIGHT_VERIFY: run the interpreter beside native code at each call, and name the first node that differs."""
 
+    target: str = "cpp"
+    """RUSHLIGHT_TARGET: what graphs are compiled to: "cpp"; "triton-interpreter", Triton kernels that Triton's interpreter runs
+    on the CPU; or "triton-text", Triton kernels that are only written, beside the interpreter of graphs."""
+
     def __post_init__(self) -> None:
         """Check all settings: ValueError or TypeError."""
         if isinstance(self.logs, set | list | tuple):
@@ -64,6 +68,8 @@ class Settings:
             raise ValueError(f"recompile_limit must not be negative, got {self.recompile_limit}")
         if self.partitioner not in PARTITIONERS:
             raise ValueError(f"partitioner must be one of {', '.join(PARTITIONERS)}, got {self.partitioner!r}")
+        if self.target not in TARGETS:
+            raise ValueError(f"target must be one of {', '.join(TARGETS)}, got {self.target!r}")
         if not 0 <= self.memory_budget <= 1:
             raise ValueError(f"memory_budget must be between 0 and 1, got {self.memory_budget}")
 
@@ -73,6 +79,7 @@ STAGES = frozenset((
     "loops", "fusion", "memory", "code", "library", "module",
 ))  # fmt: skip
 PARTITIONERS = ("min_cut", "default")
+TARGETS = ("cpp", "triton-interpreter", "triton-text")
 
 
 def _check_type(name: str, value: object, kind: type) -> None:
@@ -96,6 +103,7 @@ def from_environment() -> Settings:
         fallback_random=_read_flag("RUSHLIGHT_FALLBACK_RANDOM"),
         keep_captures=_read_flag("RUSHLIGHT_KEEP_CAPTURES", "1"),
         verify=_read_flag("RUSHLIGHT_VERIFY"),
+        target=os.environ.get("RUSHLIGHT_TARGET") or "cpp",
     )
 
 

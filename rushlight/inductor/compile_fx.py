@@ -21,7 +21,7 @@ from rushlight.inductor.options import Options
 from rushlight.inductor.plan import Plan
 
 if TYPE_CHECKING:
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
 
 Details = Callable[[], "tuple[LoweredGraph, Program]"]
@@ -37,7 +37,9 @@ class Observer(Protocol):
 
 
 
-interpreter, pieces = map(LazyModule, ("rushlight.fx.interpreter", "rushlight.inductor.pieces"))
+interpreter, pieces, triton_pieces = map(
+    LazyModule, ("rushlight.fx.interpreter", "rushlight.inductor.pieces", "rushlight.inductor.triton.pieces")
+)  # fmt: skip
 
 
 def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:
@@ -46,6 +48,8 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     Symbolic sizes of the fake inputs stay open: the code reads them at each call. CompilerMissing and BuildError if no native
     code can be made; UnsupportedSize if symbolic sizes are the obstacle, so that the caller may retry with fixed ones.
     """
+    if options.target != "cpp":
+        return triton_pieces.compile_for(module, options.target, options.precision, observe)
     if seeds := seed_nodes(module):
         return seeded(compile_fx(as_last_inputs(module, seeds), options, observe))
     if written := written_constants(module):

@@ -7,9 +7,13 @@ from typing import NamedTuple
 
 class Options(NamedTuple):
     """Options of a compilation. `threads` is the number of threads, None if each call chooses it. `debug` builds for a
-    debugger. `autotune` times several ways to run a template. `timed` reads the clock after each kernel."""
+    debugger. `autotune` times several ways to run a template. `timed` reads the clock after each kernel. `target` is "cpp",
+    "triton-interpreter" (Triton kernels, interpreted on the CPU) or "triton-text" (Triton kernels that are only written);
+    `precision` is how Triton kernels multiply float32 matrices: "ieee" or "tf32"."""
 
     threads: int | None
     debug: bool = False
     autotune: bool = False
     timed: bool = False
+    target: str = "cpp"
+    precision: str = "ieee"

@@ -16,8 +16,8 @@ from rushlight.fx.passes.split import split_by_support
 from rushlight.inductor import plan_cache
 from rushlight.inductor.autotune import tune
 from rushlight.inductor.build import build, flags_for, portable_key
-from rushlight.inductor.codegen.module import module_text
-from rushlight.inductor.codegen.program import Program, ProgramWriter
+from rushlight.inductor.codegen.cpp.module import module_text
+from rushlight.inductor.codegen.cpp.program import Program, ProgramWriter
 from rushlight.inductor.compile_fx import Observer, interpreter_of, part_of, runner, show, show_library
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.glue import Glue, Piece
@@ -29,6 +29,7 @@ from rushlight.inductor.planning import plan_of
 from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.spelled_attention import fuse_attention
+from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.support import is_better_in_eager, is_supported
 from rushlight.inductor.symbolic_graph import SymbolicGraph
 from rushlight.inductor.write_backs import is_write_back
@@ -55,29 +56,8 @@ def _is_compiled(node: Node) -> bool:
 def _compile_call(pieces: GraphModule, node: Node, options: Options, observe: Observer) -> Piece:
     """Compile the submodule that `node` calls. Arguments that are attributes become its constants."""
     part = pieces.get_submodule(node.target)
-    placeholders = [inner for inner in part.graph.nodes if inner.op == "placeholder"]
-    positions = []
-    for position, (inner, outer) in enumerate(zip(placeholders, node.args, strict=True)):
-        inner.meta.setdefault("val", outer.meta.get("val"))
-        if outer.op == "get_attr":
-            _make_constant(part, inner, getattr(pieces, outer.target), outer.target)
-        else:
-            positions.append(position)
-    output = part.graph.output_node()
-    is_tuple = isinstance(output.args[0], tuple | list)
-    if not is_tuple:
-        output.args = ((output.args[0],),)
-    part.recompile()
+    positions, is_tuple = constant_arguments(pieces, part, node)
     return Piece(_compile_piece(part, options, observe, None), positions, is_tuple)
-
-
-def _make_constant(part: GraphModule, placeholder: Node, tensor: Tensor, name: str) -> None:
-    setattr(part, name, tensor)
-    with part.graph.inserting_before(placeholder):
-        attribute = part.graph.create_node("get_attr", name, name=name)
-    attribute.meta = dict(placeholder.meta)
-    placeholder.replace_all_uses_with(attribute)
-    part.graph.erase_node(placeholder)
 
 
 def lower(module: GraphModule, options: Options, observe: Observer) -> tuple[LoweredGraph, Program]:

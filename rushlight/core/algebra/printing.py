@@ -1,7 +1,8 @@
-"""Text of index expressions: Python for people and dumps, C++ for generated code.
+"""Text of index expressions: Python for people and dumps, C++ and Triton for generated code.
 
 In: an expression. Out: `str(e)` such as `384*i0 + i1` or `(i0 // 4) % 3`, which is valid Python; `to_cpp(e)` such as
-`384L*i0 + i1` or `(i0 / 4L) % 3L`. Stage: inductor, printing of the loops IR and code generation.
+`384L*i0 + i1` or `(i0 / 4L) % 3L`; `to_triton(e)`, like Python's but for negative dividends. Stage: inductor, printing of the
+loops IR and code generation.
 
 Parentheses stand only around an operand of a division, a factor of a product, or what follows a minus sign, and there
 only if it is more than a name, a number or a call.
@@ -14,7 +15,7 @@ from rushlight.core.algebra.ranges import is_nonnegative
 
 
 class _PythonWriter:
-    """Writes an expression; the C++ writer differs in its numbers and divisions only."""
+    """Writes an expression; the writers of C++ and Triton differ in their numbers and divisions only."""
 
     def number(self, value: int) -> str:
         return str(value)
@@ -72,7 +73,18 @@ class _CppWriter(_PythonWriter):
         return f"{self.operand(node.dividend)} {'/' if type(node) is FloorDiv else '%'} {self.operand(node.divisor)}"
 
 
-_PYTHON, _CPP = _PythonWriter(), _CppWriter()
+class _TritonWriter(_PythonWriter):
+    def is_call(self, node: Expr) -> bool:
+        return type(node) in (FloorDiv, Mod) and not is_nonnegative(node.dividend)
+
+    def division(self, node: FloorDiv | Mod) -> str:
+        if self.is_call(node):
+            name = "floor_quotient" if type(node) is FloorDiv else "floor_remainder"
+            return f"{name}({self.write(node.dividend)}, {self.write(node.divisor)})"
+        return super().division(node)
+
+
+_PYTHON, _CPP, _TRITON = _PythonWriter(), _CppWriter(), _TritonWriter()
 
 
 def to_python(expression: Expr) -> str:
@@ -87,6 +99,15 @@ def to_cpp(expression: Expr) -> str:
     `rl::floor_div(a, b)` and `rl::floor_mod(a, b)` elsewhere.
     """
     return _CPP.write(expression)
+
+
+def to_triton(expression: Expr) -> str:
+    """Return the expression as Triton source over its variables' names.
+
+    Triton's `//` and `%` round towards zero; they are used only where the dividend is provably nonnegative, and
+    `floor_quotient(a, b)` and `floor_remainder(a, b)` elsewhere.
+    """
+    return _TRITON.write(expression)
 
 
 Expr.__str__ = to_python

@@ -11,7 +11,7 @@ from rushlight.core.dtype import float32
 from rushlight.core.symbolic import SymInt
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.builder import GraphBuilder
-from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.products import as_factor, in_type
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.tensor_box import TensorBox
 from rushlight.ops.meta.attention import default_scale
@@ -20,7 +20,7 @@ Size = int | SymInt
 
 
 def _heads_operand(graph: GraphBuilder, box: TensorBox) -> Operand:
-    return graph.strided_operand(in_float32(graph, box), box.size)
+    return graph.strided_operand(as_factor(graph, box), box.size)
 
 
 def _mask_operand(graph: GraphBuilder, mask: TensorBox, wide: tuple[Size, ...]) -> Operand:
@@ -56,7 +56,8 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
         operands["mask"] = _mask_operand(graph, attn_mask, (batch, heads, rows, key.size[2]))
     if 1 not in graph.items_used:  # the log-sum-exp is not used
         made = graph.template(
-            "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, **parameters
+            "attention", (batch, rows, heads, depth), query.dtype if graph.target.keeps_halves else float32, batch * rows,
+            heads * depth, operands, **parameters,
         )
         return in_type(graph, _move_heads_outside(made), query.dtype), None
     sizes = [(batch, rows, heads, depth), (batch, heads, rows)]

@@ -24,7 +24,7 @@ from rushlight.inductor.lowering.convolutions import (
     lies_channels_last,
 )
 from rushlight.inductor.lowering.indexing import constant_pad_nd
-from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.products import as_factor, in_type
 from rushlight.inductor.lowering.reductions import sum_
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.spatial import Volumes, plain_convolution, transposed_convolution
@@ -37,7 +37,7 @@ def convolution_backward(
 ):  # fmt: skip
     kind = grad_output.dtype
     geometry = Geometry(tuple(stride), tuple(padding), tuple(dilation), groups)
-    grad, source, filters = (graph.realize(in_float32(graph, box)) for box in (grad_output, input, weight))
+    grad, source, filters = (graph.realize(as_factor(graph, box)) for box in (grad_output, input, weight))
     to_input = to_weight = to_bias = None
     if output_mask[0] and transposed:
         to_input = plain_convolution(graph, grad, filters, None, stride, padding, dilation, groups)

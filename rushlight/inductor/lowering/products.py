@@ -29,6 +29,11 @@ def in_float32(graph, box: TensorBox) -> TensorBox:
     return graph.pointwise(box.size, float32, lambda index: cast(box.value(index), float32))
 
 
+def as_factor(graph, box: TensorBox) -> TensorBox:
+    """Return the box in the type in which the target multiplies matrices."""
+    return box if graph.target.keeps_halves and box.dtype in (bfloat16, float16) else in_float32(graph, box)
+
+
 def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:
     """Return the box rounded to `kind`."""
     return box if box.dtype is kind else graph.pointwise(box.size, kind, lambda index: cast(box.value(index), kind))
@@ -48,7 +53,7 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
     constant = graph.is_constant_buffer(right.buffer)
     if self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs():
         return _product_by_words(graph, self, right, (rows, columns), bfloat16)
-    operands = {"a": _left(graph, in_float32(graph, self), (rows, depth)), "b": right}
+    operands = {"a": _left(graph, as_factor(graph, self), (rows, depth)), "b": right}
     return graph.template(
         "gemm", (rows, columns), self.dtype, rows, columns, operands, depth=depth, packed_once=constant,
         **costs.passes(rows, columns, depth),
@@ -159,7 +164,7 @@ def bmm(graph, self, mat2):
     if any(map(_is_one, (rows, columns, depth))):
         return _without_blocks(graph, self, mat2)
     operands = {
-        "a": graph.strided_operand(in_float32(graph, self), (batch, rows, depth)),
+        "a": graph.strided_operand(as_factor(graph, self), (batch, rows, depth)),
         "b": graph.strided_operand(mat2, (batch, depth, columns)),
     }
     return graph.template(

@@ -19,7 +19,7 @@ from rushlight.inductor.lowering.convolution_input import Geometry, as_images, i
 from rushlight.inductor.lowering.convolutions import as_channels_first, as_channels_last, convolution
 from rushlight.inductor.lowering.indexing import constant_pad_nd, is_within
 from rushlight.inductor.lowering.pointwise import add
-from rushlight.inductor.lowering.products import in_float32, in_type
+from rushlight.inductor.lowering.products import as_factor, in_float32, in_type
 from rushlight.inductor.lowering.registry import lowering
 from rushlight.inductor.lowering.volumes import by_positions, gradient_by_positions
 from rushlight.inductor.lowering.word_convolutions import convolution_by_words, multiplies_by_words
@@ -34,7 +34,7 @@ def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, 
         made = _convolve_by_words(graph, input, weight, stride, padding, dilation)
         return in_type(graph, _add_bias(graph, made, bias if bias is None else in_float32(graph, bias)), kind)
     if kind is not float32:
-        input, weight, bias = (box if box is None else in_float32(graph, box) for box in (input, weight, bias))
+        input, weight, bias = (box if box is None else as_factor(graph, box) for box in (input, weight, bias))
     if not transposed:
         return in_type(graph, plain_convolution(graph, input, weight, bias, stride, padding, dilation, groups), kind)
     made = transposed_convolution(graph, input, weight, stride, padding, dilation, output_padding, groups)

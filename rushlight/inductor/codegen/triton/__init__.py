@@ -1,0 +1,1 @@
+"""Writes groups of the scheduler as Triton kernels, and the Python text that launches them."""

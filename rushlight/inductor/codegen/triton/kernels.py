@@ -1,0 +1,178 @@
+"""Writes one group as one Triton kernel, or as a few that follow each other.
+
+A kernel is a function over pointers: it reads `in_ptr0, in_ptr1, ...` and writes `out_ptr0, ...`. Its text names no buffers of
+the graph, so groups with the same computation share one function. A `Launch` says how to call it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from rushlight.core.algebra import Expr, Var
+from rushlight.core.dtype import dtype
+from rushlight.inductor.codegen.triton.expressions import Places, StatementWriter
+from rushlight.inductor.codegen.triton.types import LIMIT, pointer_type
+from rushlight.inductor.ir import Buffer
+from rushlight.inductor.origins import origins_of
+from rushlight.inductor.scheduler import Group
+from rushlight.inductor.sizes import Size, as_size, symbols_of
+
+STATUS = "<status>"  # the buffer in which kernels report errors: one int32, not 0 after an error
+MAX_NAMED = 5  # operators in a kernel's name
+MAX_NAME = 80  # letters of a kernel's name
+
+# One axis of a grid: the product of these factors, each a size divided by a constant of the kernel, rounded up. An empty name
+# stands for 1.
+Axis = tuple[tuple[Size, str], ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Constants of a kernel, and how its programs run: `warps` of 32 threads, and `stages` of loads ahead in loops."""
+
+    constants: dict[str, int]
+    warps: int = 4
+    stages: int = 2
+
+
+@dataclass
+class Launch:
+    """A kernel and its call. `arguments` are buffers and sizes, in the order of `parameters`, which name them with their types.
+
+    `grid` gives the numbers of programs from the constants. `choice` is the default; `candidates` are worth timing on a device.
+    `options` go to Triton's compiler. `scratch` are buffers with their bytes that only this group of launches uses.
+    """
+
+    kind: str
+    group: Group
+    parameters: list[tuple[str, str]] = field(default_factory=list)
+    arguments: list[str | Size] = field(default_factory=list)
+    body: list[str] = field(default_factory=list)
+    grid: tuple[Axis, ...] = ()
+    choice: Choice = field(default_factory=lambda: Choice({}))
+    candidates: list[Choice] = field(default_factory=list)
+    options: dict[str, object] = field(default_factory=dict)
+    scratch: dict[str, Size] = field(default_factory=dict)
+    kernel: str = ""
+
+    def text(self, name: str) -> str:
+        """Return the kernel's definition."""
+        constants = [f"{constant}: tl.constexpr" for constant in self.choice.constants]
+        head = ", ".join([*(name for name, _ in self.parameters), *constants])
+        body = "\n".join(f"    {line}" for line in self.body)
+        return f"@triton.jit\ndef {name}({head}):\n{body}"
+
+    def title(self) -> str:
+        """Return the kernel's name without its number."""
+        names = [re.sub(r"_\d+$", "", origin) for origin in self.group.origins()]
+        shown = "_".join([self.kind, *list(dict.fromkeys(names))[:MAX_NAMED]])
+        return re.sub(r"\W", "_", shown)[:MAX_NAME].rstrip("_")
+
+
+class LaunchWriter:
+    """Base of all kernel writers: assigns parameters in order of first use."""
+
+    def __init__(self, kind: str, group: Group, buffers: dict[str, Buffer]):
+        self.group = group
+        self.buffers = buffers
+        self.member: Buffer = group.members[0]
+        self.launch = Launch(kind, group)
+        self._names: dict[tuple[str, bool], str] = {}
+
+    def origins(self) -> tuple[str, ...]:
+        """Return the graph's nodes behind the member that is being written, for errors."""
+        return origins_of(self.member)
+
+    def element_type(self, name: str) -> dtype:
+        """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
+        return self.buffers[name].layout.dtype.to_real()
+
+    def pointer(self, name: str, write: bool = False) -> str:
+        """Return the parameter for reading or writing a buffer."""
+        written = self._names.get((name, True))
+        if written is not None:
+            return written
+        found = self._names.get((name, write))
+        if found is None:
+            prefix = "out_ptr" if write else "in_ptr"
+            found = f"{prefix}{sum(key[1] == write and key[0] != STATUS for key in self._names)}"
+            self._names[name, write] = found
+            self._add(found, pointer_type(self.element_type(name)), name)
+        return found
+
+    def _add(self, parameter: str, kind: str, argument: str | Size) -> str:
+        self.launch.parameters.append((parameter, kind))
+        self.launch.arguments.append(argument)
+        return parameter
+
+    def scratch(self, name: str, parameter: str, kind: str, nbytes: Size) -> str:
+        """Add a parameter for memory that only this group uses."""
+        self.launch.scratch[name] = nbytes
+        return self._add(parameter, kind, name)
+
+    def status(self) -> str:
+        """Return the parameter for the buffer of errors."""
+        if (STATUS, True) not in self._names:
+            self._names[STATUS, True] = "status_ptr"
+            self._add("status_ptr", "*i32", STATUS)
+        return "status_ptr"
+
+    def places(self) -> Places:
+        """Return what statements refer to."""
+        return Places(self.pointer, self.element_type, self.status, self.origins)
+
+    def writer(self, masks: dict[str, str], prefix: str = "tmp") -> StatementWriter:
+        """Return a writer of statements."""
+        return StatementWriter(self.places(), masks, prefix)
+
+    def finish(self) -> Launch:
+        """Add the size symbols that the text names as parameters."""
+        words = set(re.findall(r"\w+", "\n".join(self.launch.body)))
+        for symbol in sorted(self._symbols(), key=lambda symbol: symbol.order):
+            if symbol.name in words:
+                self._add(symbol.name, "i64", symbol)
+        return self.launch
+
+    def _symbols(self) -> set[Var]:
+        names = self.group.names | self.group.reads() | {key for key, _ in self._names if key in self.buffers}
+        sizes = [size for name in names for size in self._sizes_of(self.buffers[name])]
+        return symbols_of([*sizes, self.group.numel, *(self.group.domain or ())]) | self._symbols_in_loops()
+
+    def _sizes_of(self, buffer: Buffer) -> list[Size]:
+        return [*buffer.layout.size, *buffer.layout.stride]
+
+    def _symbols_in_loops(self) -> set[Var]:
+        return set()
+
+    def index_type(self, *extents: Size) -> str:
+        """Return "tl.int32" if all indices fit in that type, else "tl.int64"; open sizes may be large."""
+        names = self.group.names | self.group.reads()
+        reach = [extent_of(self.buffers[name]) for name in names if name in self.buffers]
+        fits = all(isinstance(size, int) and size < LIMIT for size in (*reach, *extents, self.group.numel))
+        return "tl.int32" if fits else "tl.int64"
+
+
+def extent_of(buffer: Buffer) -> Size:
+    """Return the number of elements from a buffer's first to its last."""
+    layout = buffer.layout
+    reach: Size = 1
+    for size, stride in zip(layout.size, layout.stride, strict=True):
+        reach = as_size(reach + (size - 1) * stride)
+    return reach if isinstance(reach, Expr) else max(reach, 0)
+
+
+def range_text(start: str, block: str, kind: str, spread: str = "") -> str:
+    """Return the text of a block of indices."""
+    steps = f"tl.arange(0, {block}){spread}"
+    return f"{start} + {steps}" if kind == "tl.int32" else f"{start} + {steps}.to(tl.int64)"
+
+
+def program_text(kind: str, axis: int = 0) -> str:
+    """Return the text of a program's number."""
+    return f"tl.program_id({axis})" if kind == "tl.int32" else f"tl.program_id({axis}).to(tl.int64)"
+
+
+def indented(lines: list[str], levels: int = 1) -> list[str]:
+    """Indent lines by four blanks per level."""
+    return [f"{'    ' * levels}{line}" for line in lines]

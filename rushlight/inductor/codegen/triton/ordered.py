@@ -1,0 +1,290 @@
+"""Scatters, scans and sorts as Triton kernels.
+
+A scatter is two kernels: its base, unless that is in place already, and then the points, which combine with what is there by
+atomic operations. So the order of floating-point sums, and which of several stores to one place wins, vary between runs. A scan
+walks over blocks of its dimension and carries the last result along. A sort takes rows that fit in one tile.
+"""
+
+from __future__ import annotations
+
+from rushlight.core.algebra import Expr, Var, unflatten_index
+from rushlight.core.dtype import bool_, dtype
+from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
+from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, indented, program_text, range_text
+from rushlight.inductor.codegen.triton.loops import ElementKernel, element_choices, loop_symbols, next_power
+from rushlight.inductor.codegen.triton.types import (
+    NoTritonForm,
+    compute_type,
+    greatest_value,
+    least_value,
+    literal,
+    size_text,
+)
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
+from rushlight.inductor.ordered_loops import Scan, Scatter, Sort
+from rushlight.inductor.origins import origins_of
+from rushlight.inductor.scheduler import Group
+from rushlight.inductor.sizes import evaluate, product
+
+ADDED = ("float32", "float64", "int32", "int64", "complex64", "complex128")  # types with an atomic addition
+COMPARED = ("float32", "float64", "int32", "int64")  # types with an atomic maximum and minimum
+MAX_SCANNED = 1024  # steps of a scan in one tile
+MAX_SORTED = 4096  # values of a row whose sort takes one tile
+MAX_RANKED = 1024  # values of a row of 64-bit values, each of which is compared with all others
+SORT_TILE = 1024
+
+
+def ordered_launches(group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], in_place: bool) -> list[Launch]:
+    """Return the launches of a scatter, scan or sort. `in_place`: the scatter's target already holds its base."""
+    member = group.members[0]
+    if isinstance(member.data, Scatter):
+        base = [] if in_place else [_base_of(group, buffers, hints)]
+        return [*base, ScatterKernel(group, buffers, hints).write()]
+    return [(ScanKernel if isinstance(member.data, Scan) else SortKernel)(group, buffers, hints).write()]
+
+
+def _base_of(group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]) -> Launch:
+    """Return the launch that writes a scatter's base."""
+    member = group.members[0]
+    base = ComputedBuffer(member.name, member.layout, member.lines, origins_of(member), data=member.data.base)
+    return ElementKernel(Group([base], group.order, member.layout.numel, None, {member.name}), buffers, hints, "base").write()
+
+
+class ScatterKernel(LaunchWriter):
+    """Writes the points of a scatter."""
+
+    def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
+        super().__init__("scatter", group, buffers)
+        self.loop: Scatter = group.members[0].data
+        self.hints = hints
+
+    def write(self) -> Launch:
+        """Return the launch."""
+        loop, x = self.loop, Var("x", self.loop.numel)
+        kind = self.index_type(loop.numel)
+        writer = self.writer({"x": "x_mask"})
+        variables: dict[Var, Expr] = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
+        known = dict(variables)
+        for position in loop.positions:
+            value = substitute(position.value, variables)
+            found = writer.check_index(writer.write(value), value.dtype, size_text(position.size), position.wrap)
+            writer.name_axes(found.text, found.axes)
+            known[position.variable] = Var(found.text, position.size)
+        value = writer.write(substitute(loop.body, variables))
+        self._combine(writer, writer.index(loop.place.substitute(known)), value)
+        self.launch.body = [
+            f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind)}",
+            f"x_mask = x < {size_text(loop.numel)}",
+            *writer.lines,
+        ]
+        self.launch.choice, self.launch.candidates = element_choices(evaluate(loop.numel, self.hints))
+        self.launch.grid = (((loop.numel, "XBLOCK"),),)
+        return self.finish()
+
+    def _symbols_in_loops(self) -> set[Var]:
+        return loop_symbols(self.group)
+
+    def _combine(self, writer: StatementWriter, place: Term, value: Term) -> None:
+        """Write the store of a point's value, or its combination with what is there."""
+        kind, mode = self.loop.dtype, self.loop.mode
+        target = writer.place(self.pointer(self.member.name, True), place, "x")
+        text = f"tl.broadcast_to({writer.typed(value, kind)}, [XBLOCK])"
+        valid = " & ".join(["x_mask", *writer.checked])
+        if kind is bool_ and mode != "store":
+            wanted = mode in ("sum", "max")
+            writer.lines.append(f"tl.store({target}, {wanted}, {valid} & ({text} == {wanted}))")
+        elif mode == "store":
+            writer.lines.append(f"tl.store({target}, {text}, {valid})")
+        elif mode == "sum" and kind.name in ADDED:
+            writer.lines.append(f'tl.atomic_add({target}, {text}, {valid}, sem="relaxed")')
+        elif mode in ("max", "min") and kind.name in COMPARED:
+            writer.lines += self._atomic_extremum(writer, target, text, valid)
+        else:
+            raise NoTritonForm(self.origins(), f"there is no atomic {mode} of {kind}")
+
+    def _atomic_extremum(self, writer: StatementWriter, target: str, text: str, valid: str) -> list[str]:
+        """Write an atomic maximum or minimum. A NaN whose bits are beyond all numbers stays once it is stored."""
+        mode, kind = self.loop.mode, self.loop.dtype
+        lines = [f"given = {text}", f"valid = {valid}"]
+        if not kind.is_floating_point:
+            return [*lines, f'tl.atomic_{mode}({target}, given, valid, sem="relaxed")']
+        sign = "1.0" if mode == "max" else "-1.0"
+        numbers = (f"tl.full([XBLOCK], {number}, {compute_type(kind)})" for number in ('float("nan")', sign))
+        nan = f"copysign({', '.join(numbers)})"
+        return [
+            *lines,
+            f'tl.atomic_{mode}({target}, given, valid & (given == given), sem="relaxed")',
+            f"tl.store({target}, {nan}, valid & (given != given))",
+        ]
+
+
+class ScanKernel(LaunchWriter):
+    """Writes a scan: x counts rows, which are the other dimensions' points, r the steps along its dimension."""
+
+    def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
+        super().__init__("scan", group, buffers)
+        loop = self.loop = self.member.data
+        outer, inner = loop.ranges[: loop.dim], loop.ranges[loop.dim + 1 :]
+        self.hints = hints
+        self.width, self.steps = product(inner), loop.ranges[loop.dim]
+        self.x, self.r = Var("x", product((*outer, *inner))), Var("r", self.steps)
+        first, second = unflatten_index(self.x, (product(outer), self.width))
+        places = [*unflatten_index(first, outer), self.r, *unflatten_index(second, inner)]
+        self.body: Value = substitute(loop.body, dict(zip(loop.variables, places, strict=True)))
+        self.index = (first * self.steps + self.r) * self.width + second
+
+    def write(self) -> Launch:
+        """Return the launch."""
+        rows, steps = (evaluate(size, self.hints) for size in (self.x.extent, self.steps))
+        kind = self.index_type(self.loop.numel)
+        block = min(next_power(steps), MAX_SCANNED)
+        whole = isinstance(self.steps, int) and self.steps <= MAX_SCANNED
+        writer = self.writer({"x": "x_mask", "r": "r_mask"})
+        value = writer.write(self.body)
+        body, element = self.loop.body.dtype, compute_type(self.loop.body.dtype)
+        tile = writer.bind(f"tl.broadcast_to({writer.typed(value, body)}, [XBLOCK, RBLOCK])", "xr")
+        result, carries = self._scan(writer, tile, whole)
+        writer.store(self.pointer(self.member.name, True), self.index, result)
+        lines = [f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind, '[:, None]')}"]
+        lines.append(f"x_mask = x < {size_text(self.x.extent)}")
+        columns = "tl.arange(0, RBLOCK)[None, :]" + ("" if kind == "tl.int32" else ".to(tl.int64)")
+        mask = f"r_mask = r < {size_text(self.steps)}"
+        if whole:
+            self.launch.body = [*lines, f"r = {columns}", mask, *writer.lines]
+        else:
+            lines += [f"{name} = tl.full([XBLOCK, 1], {start}, {held or element})" for name, start, held in carries]
+            loop = [f"r = start + {columns}", mask, *writer.lines]
+            self.launch.body = [*lines, f"for start in range(0, {size_text(self.steps)}, RBLOCK):", *indented(loop)]
+        height = min(next_power(rows), max(1, MAX_SCANNED // block), 16)
+        self.launch.choice = Choice({"XBLOCK": height, "RBLOCK": block}, warps=4)
+        self.launch.candidates = [self.launch.choice]
+        self.launch.grid = (((self.x.extent, "XBLOCK"),),)
+        return self.finish()
+
+    def _symbols_in_loops(self) -> set[Var]:
+        return loop_symbols(self.group)
+
+    def _scan(self, writer: StatementWriter, tile: Term, whole: bool) -> tuple[Term, list[tuple[str, str, str]]]:
+        """Write the scan of a tile; returns its result, and the carried values: name, start, type."""
+        scan, kind = self.loop.scan_type, self.loop.body.dtype
+        if scan in ("argmax", "argmin"):
+            return self._scan_places(writer, tile, whole)
+        text, combine, start = _scan_form(scan, kind)
+        found = writer.bind(text.format(tile.text), "xr")
+        if whole:
+            return found, []
+        result = writer.bind(combine.format("carry", found.text), "xr")
+        writer.lines.append(f"carry = {_last_of(result.text)}")
+        return result, [("carry", start, "")]
+
+    def _scan_places(self, writer: StatementWriter, tile: Term, whole: bool) -> tuple[Term, list[tuple[str, str, str]]]:
+        name, kind = f"later_{self.loop.scan_type[3:]}imum", self.loop.body.dtype
+        at = "tl.broadcast_to(r, [XBLOCK, RBLOCK]).to(tl.int64)"
+        writer.lines.append(f"best, place = tl.associative_scan(({tile.text}, {at}), 1, {name})")
+        place = Term("place", frozenset("xr"))
+        if whole:
+            return place, []
+        writer.lines.append(f"best, place = {name}(carry, carried_place, best, place)")
+        writer.lines += [f"carry = {_last_of('best')}", f"carried_place = {_last_of('place')}"]
+        start = least_value(kind) if self.loop.scan_type == "argmax" else greatest_value(kind)
+        return place, [("carry", literal(start, kind), ""), ("carried_place", "0", "tl.int64")]
+
+
+def _scan_form(scan: str, kind: dtype) -> tuple[str, str, str]:
+    """Return the text of a tile's scan, of the combination with what came before, and of the start."""
+    if scan == "sum":
+        return "tl.cumsum({0}, 1)", "{0} + {1}", literal(0, kind)
+    if scan == "prod":
+        return "tl.cumprod({0}, 1)", "{0} * {1}", literal(1, kind)
+    name = {"max": "larger", "min": "smaller", "logsumexp": "log_sum_exp"}[scan]
+    start = greatest_value(kind) if scan == "min" else least_value(kind)
+    return f"tl.associative_scan({{0}}, 1, {name})", f"{name}({{0}}, {{1}})", literal(start, kind)
+
+
+def _last_of(text: str) -> str:
+    """Return the text of a tile's last column."""
+    return f"tl.sum(tl.where(tl.arange(0, RBLOCK)[None, :] == RBLOCK - 1, {text}, 0), 1)[:, None]"
+
+
+class SortKernel(LaunchWriter):
+    """Writes a sort, and the index that each result comes from."""
+
+    def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
+        super().__init__("sort", group, buffers)
+        loop: Sort = self.member.data
+        self.loop = loop
+        self.rows, self.length = product(loop.ranges[:-1]), loop.ranges[-1]
+        self.x, self.r = Var("x", self.rows), Var("r", self.length)
+        self.hints = hints
+        limit = MAX_RANKED if loop.dtype.itemsize == 8 else MAX_SORTED
+        if not isinstance(self.length, int) or self.length > limit:
+            raise NoTritonForm(self.origins(), f"rows of {self.length} values are sorted, more than {limit}")
+
+    def write(self) -> Launch:
+        """Return the launch."""
+        kind = self.index_type(self.loop.numel)
+        writer = self.writer({"x": "x_mask", "r": "r_mask"})
+        block = next_power(self.length)
+        write = self._write_ranks if self.loop.dtype.itemsize == 8 else self._write_keys
+        write(writer)
+        columns = "tl.arange(0, RBLOCK)[None, :]" + ("" if kind == "tl.int32" else ".to(tl.int64)")
+        self.launch.body = [
+            f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind, '[:, None]')}",
+            f"x_mask = x < {size_text(self.rows)}",
+            f"r = {columns}", f"r_mask = r < {self.length}", *writer.lines,
+        ]  # fmt: skip
+        together = next_power(evaluate(self.rows, self.hints))
+        height = 1 if write == self._write_ranks else min(max(1, SORT_TILE // block), together)
+        self.launch.choice = Choice({"XBLOCK": height, "RBLOCK": block}, warps=4 if block <= SORT_TILE else 8)
+        self.launch.candidates = [self.launch.choice]
+        self.launch.grid = (((self.rows, "XBLOCK"),),)
+        return self.finish()
+
+    def _symbols_in_loops(self) -> set[Var]:
+        return loop_symbols(self.group)
+
+    def _body_at(self, place: Expr) -> Value:
+        loop = self.loop
+        places = [*unflatten_index(self.x, loop.ranges[:-1]), place]
+        return substitute(loop.body, dict(zip(loop.variables, places, strict=True)))
+
+    def _write_keys(self, writer: StatementWriter) -> None:
+        """Sort 64-bit keys: the value above, the place below."""
+        kind = self.loop.dtype
+        value = writer.write(self._body_at(self.r))
+        key = writer.bind(f"sorting_key(tl.broadcast_to({writer.typed(value, kind)}, [XBLOCK, RBLOCK]))", "xr")
+        if self.loop.descending:
+            key = writer.bind(f"~{key.text}", "xr")
+        above = writer.bind(f"tl.where(r_mask, {key.text}, 2147483647).to(tl.int64) << 32", "xr")
+        ordered = writer.bind(f"tl.sort({above.text} | r.to(tl.int64), 1)", "xr")
+        place = writer.bind(f"{ordered.text} & 4294967295", "xr")
+        writer.name_axes(place.text, "xr")
+        kept = self.loop.kept
+        if kept != self.length:
+            writer.lines.append(f"r_mask = r < {size_text(kept)}")
+        index = self.x * kept + self.r
+        for member in self.group.members:
+            if member.name in self.group.stored:
+                found = place if member is not self.member else writer.write(self._body_at(Var(place.text, self.length)))
+                writer.store(self.pointer(member.name, True), index, found)
+
+    def _write_ranks(self, writer: StatementWriter) -> None:
+        """Count for each value those that sort before it: that is its place among the results."""
+        kind, other = self.loop.dtype, Var("other", self.length)
+        value = writer.typed(writer.write(self._body_at(self.r)), kind)
+        writer.lines.append(f"value = tl.broadcast_to({value}, [XBLOCK, RBLOCK])")
+        writer.lines.append("rank = tl.zeros([XBLOCK, RBLOCK], tl.int64)")
+        inner = self.writer({"x": "x_mask"}, "other_")
+        inner.name_axes("other", ())
+        found = operand_text(inner.typed(inner.write(self._body_at(other)), kind))
+        before = f"sorts_before({found}, other, value, r, {self.loop.descending})"
+        writer.lines.append(f"for other in range({self.length}):")
+        writer.lines += indented([*inner.lines, f"rank += ({before}).to(tl.int64)"])
+        writer.name_axes("rank", "xr")
+        writer.lines.append(f"r_mask = r_mask & (rank < {size_text(self.loop.kept)})")
+        index = self.x * self.loop.kept + Var("rank", self.length)
+        terms = {self.member.name: Term("value", frozenset("xr"))}
+        for member in self.group.members:
+            if member.name in self.group.stored:
+                place = Term("tl.broadcast_to(r, [XBLOCK, RBLOCK])", frozenset("xr"))
+                writer.store(self.pointer(member.name, True), index, terms.get(member.name, place))

@@ -1,0 +1,1 @@
+"""Graphs as Triton programs: compiling, launching and calling them."""

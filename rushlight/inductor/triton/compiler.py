@@ -1,0 +1,114 @@
+"""Compiles a program's kernels to cubins by Triton's compiler, which needs neither a GPU nor a driver.
+
+In: a program's text and its kernels. Out: a cubin for each. A process in which Triton interprets kernels cannot compile them;
+`compile_apart` starts another process, which this module's `main` runs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rushlight.inductor.codegen.triton.kernels import Choice, Launch
+from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.triton.interpreter import load_text
+
+ALIGNED = [["tt.divisibility", 16]]
+WARP = 32  # threads
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel to compile: types of its parameters, its constants, and which pointers are multiples of 16."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    constants: dict[str, int]
+    warps: int
+    stages: int
+    options: dict[str, Any] = field(default_factory=dict)
+    aligned: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A compiled kernel: the cubin, its entry's name, the bytes of shared memory, and the threads of a program."""
+
+    cubin: bytes
+    entry: str
+    shared: int
+    threads: int
+
+
+def spec_of(launch: Launch, choice: Choice | None = None, aligned: tuple[str, ...] | None = None) -> KernelSpec:
+    """Return what to compile for a launch: with its default constants unless `choice` gives others; `aligned` names the
+    pointers that are multiples of 16, all by default. Memory of a launcher is aligned, inputs may not be."""
+    if aligned is None:
+        aligned = tuple(name for name, kind in launch.parameters if kind.startswith("*"))
+    chosen = choice or launch.choice
+    return KernelSpec(
+        launch.kernel, tuple(launch.parameters), chosen.constants, chosen.warps, chosen.stages, launch.options, aligned
+    )
+
+
+def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: int) -> Compiled:
+    """Compile a kernel of a loaded program for a compute capability such as 80 or 90."""
+    import triton
+    from triton.backends.compiler import GPUTarget
+
+    signature = dict(spec.parameters) | dict.fromkeys(spec.constants, "constexpr")
+    positions = {name: position for position, (name, _) in enumerate(spec.parameters)}
+    attributes = {(positions[name],): ALIGNED for name in spec.aligned}
+    source = triton.compiler.ASTSource(functions[spec.name], signature, constexprs=spec.constants, attrs=attributes)
+    options = {"num_warps": spec.warps, "num_stages": spec.stages, **spec.options}
+    made = triton.compile(source, target=GPUTarget("cuda", capability, WARP), options=options)
+    return Compiled(made.asm["cubin"], made.metadata.name, made.metadata.shared, made.metadata.num_warps * WARP)
+
+
+def work_of(program: TritonProgram) -> tuple[str, list[KernelSpec]]:
+    """Return a program's text, and what to compile of it."""
+    return program.kernel_source, [spec_of(launch) for launch in program.kernels.values()]
+
+
+def compile_apart(
+    work: Iterable[tuple[str, list[KernelSpec]]], capabilities: tuple[int, ...], timeout: float = 600
+) -> list[dict]:
+    """Compile kernels of programs' texts in another process. Returns for each kernel and capability its name, the cubin's bytes
+    and shared memory, or the compiler's error."""
+    programs = [{"source": source, "kernels": [asdict(spec) for spec in specs]} for source, specs in work]
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight.inductor.triton.compiler"], env=environment, timeout=timeout, text=True,
+        input=json.dumps({"programs": programs, "capabilities": capabilities}), capture_output=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"Triton's compiler failed: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def main() -> None:
+    """Compile what standard input describes."""
+    work = json.load(sys.stdin)
+    results = []
+    for number, program in enumerate(work["programs"]):
+        functions = load_text(program["source"], f"<Triton program {number}>")
+        for given in program["kernels"]:
+            spec = KernelSpec(**given)
+            for capability in work["capabilities"]:
+                result = {"program": number, "kernel": spec.name, "capability": capability}
+                try:
+                    made = compile_kernel(functions, spec, capability)
+                    result |= {"bytes": len(made.cubin), "shared": made.shared}
+                except Exception as error:  # the report names each kernel that fails
+                    result |= {"error": f"{type(error).__name__}: {error}"[:2000]}
+                results.append(result)
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""A Triton program as a Python callable: checks inputs, folds constants, runs the program and makes its results.
+
+In: a lowered graph, its program and a launcher. Out: a callable over flat tensors, and ints where sizes are inputs. If a kernel
+reports an error, `reference` runs the graph in eager, and raises eager's error. Stage: inductor, calling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from rushlight.core.algebra import Expr, Var
+from rushlight.core.storage import StorageImpl
+from rushlight.core.tensor import Tensor
+from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.graph import LoweredGraph
+from rushlight.inductor.plan import OutputView
+from rushlight.inductor.size_checks import make_binder
+from rushlight.inductor.sizes import Size, evaluate
+from rushlight.inductor.triton.launcher import Launcher, Memory
+
+State = list[tuple[int, StorageImpl, int]]  # of each constant: version, storage, the storage's generation
+
+
+class TritonGraph:
+    """Runs a program. Folded constants are kept until a constant changes."""
+
+    def __init__(
+        self, lowered: LoweredGraph, program: TritonProgram, launcher: Launcher, constants: Mapping[str, Tensor],
+        reference: Callable[..., tuple],
+    ):  # fmt: skip
+        self.lowered = lowered
+        self.program = program
+        self.launcher = launcher
+        self.reference = reference
+        functions: dict[str, Callable] = {}
+        exec(compile(program.wrapper_source, "<the launches of a Triton program>", "exec"), functions)
+        self._run, self._fold = functions["call"], functions.get("fold")
+        self._bind = make_binder(lowered.symbols)
+        self._symbols = list(lowered.symbols.definitions)
+        self._constants = [constants[buffer.target] for buffer in program.constants]
+        self._by_name = {buffer.name: tensor for buffer, tensor in zip(program.constants, self._constants, strict=True)}
+        self._dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
+        self._folded: tuple[State, tuple[Memory, ...]] | None = None
+
+    @property
+    def source_code(self) -> str:
+        """The program's text."""
+        return self.program.source
+
+    def __call__(self, *inputs: Tensor | int) -> tuple:
+        """Return the flat outputs; RuntimeError for inputs of other dtypes, sizes or strides."""
+        numbers = self._bind(inputs)
+        tensors = [given for given in inputs if isinstance(given, Tensor)]
+        named = dict(zip((buffer.name for buffer in self.lowered.inputs), tensors, strict=True)) | self._by_name
+        addresses = [tensor._impl.data_ptr for tensor in (*tensors, *self._constants)]
+        folded = self._fold_constants()
+        results = self._run(self.launcher, *addresses, *(memory.data_ptr for memory in folded), *numbers)
+        if results is None:
+            return self.reference(*inputs)
+        made = dict(zip(self.program.outputs, results, strict=True))
+        sizes = dict(zip(self._symbols, numbers, strict=True))
+        return tuple(self._make_output(view, made, named, sizes) for view in self.lowered.outputs)
+
+    def _fold_constants(self) -> tuple[Memory, ...]:
+        """Return the results of loops over constants."""
+        if self._fold is None:
+            return ()
+        impls = [tensor._impl for tensor in self._constants]
+        now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
+        if self._folded is None or self._folded[0] != now:
+            self._folded = now, self._fold(self.launcher, *(impl.data_ptr for impl in impls))
+        return self._folded[1]
+
+    def _make_output(
+        self, view: OutputView, made: dict[str, Memory], named: dict[str, Tensor], sizes: Mapping[Var, int]
+    ) -> object:  # fmt: skip
+        def known(value: Size) -> int:
+            return evaluate(value, sizes)
+
+        if not view.buffer:
+            return evaluate(view.value, sizes) if isinstance(view.value, Expr) else view.value
+        size, stride, offset = tuple(map(known, view.size)), tuple(map(known, view.stride)), known(view.offset)
+        if view.buffer in made:
+            return self.launcher.tensor(made[view.buffer], size, stride, offset, self._dtypes[view.buffer])
+        source = named[view.buffer]
+        return source if view.is_whole else source.as_strided(size, stride, source.storage_offset() + offset)

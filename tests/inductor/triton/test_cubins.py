@@ -1,0 +1,25 @@
+"""Triton kernels compiled to cubins for sm_80 and sm_90, in another process, without a GPU."""
+
+from __future__ import annotations
+
+import rushlight as torch
+from rushlight.inductor.triton.compiler import compile_apart, work_of
+from tests.inductor.triton.interpreted import pieces_of
+from tests.inductor.triton.test_text import PROGRAMS
+
+F = torch.nn.functional
+SOME = {
+    **{name: given for name, given in PROGRAMS.items() if name != "fused_chain"},
+    "indices": (lambda x, i: (x[i], x.index_add(0, i, x[: len(i)])), torch.zeros(5, 7), torch.zeros(3, dtype=torch.int64)),
+    "transpose": (lambda x, y: x.t() + y, torch.zeros(20, 33), torch.zeros(33, 20)),
+    "rows": (lambda x: (x.argmax(-1), x.cumsum(-1), *torch.sort(x)), torch.zeros(5, 70)),
+    "convolution": (lambda x, w: F.conv2d(x, w, padding=1), torch.zeros(1, 8, 9, 9), torch.zeros(16, 8, 3, 3)),
+}
+
+
+def test_kernels_compile_for_two_generations_of_gpus():
+    programs = [program for given in SOME.values() for _, program in pieces_of(*given)[1].programs]
+    results = compile_apart(map(work_of, programs), (80, 90))
+    assert [result for result in results if "error" in result] == []
+    assert len(results) == 2 * sum(len(program.kernels) for program in programs)
+    assert all(result["bytes"] > 1000 and result["shared"] <= 160 * 1024 for result in results)
