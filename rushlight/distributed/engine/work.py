@@ -89,14 +89,14 @@ class Work:
         if not self._lock.acquire(blocking=wait):
             return False
         try:
-            return self._done or self._advance(seconds, eager=wait)
+            return self._done or self._advance(seconds)
         finally:
             self._lock.release()
 
-    def _advance(self, seconds: float, eager: bool) -> bool:
+    def _advance(self, seconds: float) -> bool:
         try:
             while self._request is not None:
-                if not mpi.poll(self._request, seconds, self._status, eager):
+                if not mpi.poll(self._request, seconds, self._status):
                     return False
                 self._request = next(self._requests, None)
             if self._finish is not None:
