@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -87,7 +86,7 @@ def _all_reduce(members: ProcessGroup, name: str, tensors: list[Tensor], op: Red
     def start(channel: Channel) -> Iterator[Any]:
         for buffer, reduction in zip(buffers, reductions, strict=True):
             reduction.before(flat(buffer.tensor))
-        return itertools.chain.from_iterable([
+        return algorithms.together([
             algorithms.all_reduce(channel, buffer, reduction) for buffer, reduction in zip(buffers, reductions, strict=True)
         ])
 

@@ -114,10 +114,13 @@ class Work:
         )
 
     def _fail(self, error: BaseException) -> None:
-        self._error = error
-        self._group.fault = error
-        self._group.world.lost.append(self)
-        self._complete()
+        """Give the operation up, unless it is complete by now. MPI may still write to its memory, which is kept."""
+        with self._lock:
+            if self._done:
+                return
+            self._error = self._group.fault = error
+            self._group.world.lost.append(self)
+            self._complete()
 
     def _complete(self) -> None:
         self._done, self._finish = True, None
