@@ -200,6 +200,18 @@ def test_open_sizes():
         torch.testing.assert_close(layer(x, w), F.gelu(x @ w), rtol=1e-4, atol=1e-4)
 
 
+def test_open_sizes_of_places_and_masks():
+    def store(cache, x, start):
+        cache[start : start + x.shape[0]] = x
+        return F.pad(cache, (1, x.shape[0])).cumsum(0)
+
+    run = torch.compile(store, dynamic=True, options={"target": "triton-interpreter"})
+    for rows in (3, 5, 4):
+        x, ours, theirs = torch.randn(rows, 6), torch.zeros(20, 6), torch.zeros(20, 6)
+        torch.testing.assert_close(run(ours, x, 2), store(theirs, x, 2))
+        torch.testing.assert_close(ours, theirs)
+
+
 def test_a_graph_without_inputs():
     assert torch.compile(lambda: torch.arange(5) * 2, options={"target": "triton-interpreter"})().tolist() == [0, 2, 4, 6, 8]
 

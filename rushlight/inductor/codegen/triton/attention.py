@@ -41,14 +41,13 @@ class HeadKernel(Epilogue):
     def __init__(
         self, kind: str, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], precision: str
     ):  # fmt: skip
-        super().__init__(kind, group, buffers)
+        super().__init__(kind, group, buffers, hints)
         self.template: TemplateBuffer = group.template
         parameters = self.template.parameters
         self.batch, self.heads, self.rows, self.keys = (
             parameters[name] for name in ("batch", "heads", "rows_each", "keys")
         )  # fmt: skip
         self.depth: int = parameters["depth"]
-        self.hints = hints
         self.precision = precision
         self.kind = self.index_type(*self._counts())
         self.masks = {"q": "q_mask", "k": "k_mask", "k_down": "k_down_mask"}

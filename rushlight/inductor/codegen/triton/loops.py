@@ -29,9 +29,9 @@ from rushlight.inductor.codegen.triton.types import (
     literal,
     size_text,
 )
-from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, Value, substitute, walk
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
-from rushlight.inductor.sizes import evaluate, product, row_major, stride_along, symbols_of
+from rushlight.inductor.sizes import evaluate, product, row_major, stride_along
 
 BLOCKS = (1024, 512, 256, 128)  # elements of a program; the first that keeps MIN_PROGRAMS busy
 MIN_PROGRAMS = 256
@@ -50,8 +50,7 @@ class ElementKernel(LaunchWriter):
     """Writes a group of elementwise loops."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], kind: str = "pointwise"):
-        super().__init__(kind, group, buffers)
-        self.hints = hints
+        super().__init__(kind, group, buffers, hints)
 
     def write(self) -> Launch:
         """Return the launch."""
@@ -124,22 +123,6 @@ class ElementKernel(LaunchWriter):
                 writer.store(self.pointer(member.name, True), element, result)
             writer.local[member.name] = result
 
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
-
-
-def loop_symbols(group: Group) -> set[Var]:
-    """Return the size symbols in the bodies of a group's loops."""
-    found: set[Var] = set()
-    for member in group.members:
-        if not isinstance(member, ComputedBuffer):
-            continue
-        for value in member.data.values():
-            for node in walk(value):
-                parts = (getattr(node, name, None) for name in ("index", "size", "step", "count"))
-                found |= symbols_of([part for part in parts if not isinstance(part, Value)])
-    return found
-
 
 def element_choices(numel: int) -> tuple[Choice, list[Choice]]:
     """Return the default choice for an elementwise kernel, and all candidates."""
@@ -154,9 +137,8 @@ class RowKernel(LaunchWriter):
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
         rows, columns = group.domain
         self.persistent = isinstance(columns, int) and next_power(columns) <= MAX_PERSISTENT
-        super().__init__("row", group, buffers)
+        super().__init__("row", group, buffers, hints)
         self.domain = group.domain
-        self.hints = hints
         self.x, self.r = row_variables(group.domain)
         self.bodies = {member.name: body_in_domain(member, group.domain) for member in group.members}
         self.values: dict[str, Term] = {}
@@ -181,9 +163,6 @@ class RowKernel(LaunchWriter):
         if self.writer_.unfused:
             self.launch.options["enable_fp_fusion"] = False
         return self.finish()
-
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
 
     def _choices(self) -> tuple[Choice, list[Choice]]:
         rows, columns = (evaluate(size, self.hints) for size in self.domain)

@@ -60,16 +60,6 @@ class Epilogue(LaunchWriter):
                 writer.store(self.pointer(member.name, True), element_index(domain).substitute(here), value)
             writer.local[member.name] = value
 
-    def _symbols_in_loops(self) -> set[Var]:
-        found = super()._symbols_in_loops()
-        template = self.group.template
-        sizes: list[object] = [template.rows, template.columns]
-        for value in template.parameters.values():
-            sizes += value if isinstance(value, tuple) else [value]
-        for operand in template.operands.values():
-            sizes += [operand.offset, *operand.strides]
-        return found.union(*(size.free_variables() for size in sizes if isinstance(size, Expr)))
-
 
 class ProductKernel(Epilogue):
     """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32"."""
@@ -77,10 +67,9 @@ class ProductKernel(Epilogue):
     def __init__(
         self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str
     ):  # fmt: skip
-        super().__init__("product", group, buffers)
+        super().__init__("product", group, buffers, hints)
         self.product = product
         self.precision = precision
-        self.hints = hints
         self.x, self.r = Var("x", product.rows), Var("r", product.columns)
         self.across, self.down = Var("k_across", product.depth), Var("k_down", product.depth)
         self.batch = as_expr(0) if product.batch == 1 else Var("batch", product.batch)
@@ -212,10 +201,9 @@ class SumKernel(Epilogue):
         self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], steps: Size,
         body: Callable[[Expr, Expr, Expr], Value],
     ):  # fmt: skip
-        super().__init__("sums", group, buffers)
+        super().__init__("sums", group, buffers, hints)
         self.steps = steps
         self.body = body
-        self.hints = hints
 
     def write(self) -> Launch:
         """Return the launch."""
