@@ -31,7 +31,7 @@ def barrier(
         return None
     if device_ids is not None:
         raise RuntimeError("Function argument device_ids not supported for the selected backend mpi")
-    work = members.begin("barrier", lambda comm: [comm.Ibarrier()])
+    work = members.begin("barrier", lambda channel: [channel.comm.Ibarrier()])
     if not async_op:
         work.wait(timeout)
         return None

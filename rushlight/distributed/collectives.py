@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_tensor, check_tensors
-from rushlight.distributed.engine import mpi
+from rushlight.distributed.engine import algorithms
+from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.buffers import Buffer, source, staged, target
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
@@ -41,7 +43,7 @@ def broadcast(
     root = root_of(members, src, group_src, "src")
     buffer = source(tensor) if members.rank() == root else target(tensor)
     work = members.begin(
-        "broadcast", lambda comm: [comm.Ibcast(buffer.whole, root)], tensors=[tensor], outputs=[tensor],
+        "broadcast", lambda channel: [channel.comm.Ibcast(buffer.whole, root)], tensors=[tensor], outputs=[tensor],
         detail=f"from rank {members.ranks[root]}", finish=buffer.deliver,
     )  # fmt: skip
     return hand_over(work, async_op)
@@ -82,14 +84,12 @@ def _all_reduce(members: ProcessGroup, name: str, tensors: list[Tensor], op: Red
     reductions = [Reduction(op, tensor.dtype, members.size(), name) for tensor in tensors]
     buffers = [target(tensor, load=True) for tensor in tensors]
 
-    def start(comm: Any) -> list[Any]:
+    def start(channel: Channel) -> Iterator[Any]:
         for buffer, reduction in zip(buffers, reductions, strict=True):
             reduction.before(buffer.tensor)
-        in_place = mpi.load().IN_PLACE
-        return [
-            comm.Iallreduce(in_place, buffer.whole, reduction.operation)
-            for buffer, reduction in zip(buffers, reductions, strict=True)
-        ]
+        return itertools.chain.from_iterable([
+            algorithms.all_reduce(channel, buffer, reduction) for buffer, reduction in zip(buffers, reductions, strict=True)
+        ])
 
     def finish() -> None:
         for buffer, reduction in zip(buffers, reductions, strict=True):
@@ -122,11 +122,9 @@ def reduce(
     at_root = members.rank() == root
     buffer = target(tensor, load=True) if at_root else source(staged(tensor) if reduction.scales else tensor)
 
-    def start(comm: Any) -> list[Any]:
+    def start(channel: Channel) -> Iterator[Any]:
         reduction.before(buffer.tensor)
-        if at_root:
-            return [comm.Ireduce(mpi.load().IN_PLACE, buffer.whole, reduction.operation, root)]
-        return [comm.Ireduce(buffer.whole, None, reduction.operation, root)]
+        return algorithms.reduce(channel, buffer, reduction, root)
 
     work = members.begin(
         "reduce", start, tensors=[tensor], outputs=[tensor], detail=f"{reduction.kind.name} to rank {members.ranks[root]}",

@@ -6,21 +6,21 @@ are MPI's, over one contiguous copy, or over the tensors' memory where they foll
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_count, check_same, check_tensor, check_tensors
 from rushlight.distributed.collectives import deliver_reduced, hand_over
+from rushlight.distributed.engine import algorithms
+from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.buffers import Buffer, empty, joined, lie_together, source, target
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of, root_of
-
-_TAGS = 16384  # collectives in flight whose messages can be told apart
 
 
 def all_gather(
@@ -38,8 +38,8 @@ def all_gather(
     mine = source(tensor)
     whole, deliver = _memory_for(tensor_list)
     work = members.begin(
-        "all_gather", lambda comm: [comm.Iallgather(mine.whole, whole.whole)], tensors=[tensor], outputs=tensor_list,
-        finish=deliver,
+        "all_gather", lambda channel: [channel.comm.Iallgather(mine.whole, whole.shared(members.size()))], tensors=[tensor],
+        outputs=tensor_list, finish=deliver,
     )  # fmt: skip
     return hand_over(work, async_op)
 
@@ -61,7 +61,10 @@ def all_gather_coalesced(
     places = [_memory_for(column) for column in columns]
     work = members.begin(
         "all_gather_coalesced",
-        lambda comm: [comm.Iallgather(mine.whole, whole.whole) for mine, (whole, _) in zip(inputs, places, strict=True)],
+        lambda channel: [
+            channel.comm.Iallgather(mine.whole, whole.shared(members.size()))
+            for mine, (whole, _) in zip(inputs, places, strict=True)
+        ],
         tensors=input_tensor_list, outputs=[tensor for each in output_tensor_lists for tensor in each],
         finish=lambda: [deliver() for _, deliver in places],
     )  # fmt: skip
@@ -103,9 +106,9 @@ def reduce_scatter(
     whole = source(_one_piece(input_list, copy=reduction.scales))
     result = target(output)
 
-    def start(comm: Any) -> list[Any]:
+    def start(channel: Channel) -> Iterator[Any]:
         reduction.before(whole.tensor)
-        return [comm.Ireduce_scatter(whole.whole, result.whole, [count * whole.units for count in counts], reduction.operation)]
+        return algorithms.reduce_scatter(channel, whole, counts, result, reduction)
 
     work = members.begin(
         "reduce_scatter", start, tensors=input_list, outputs=[output], detail=reduction.kind.name,
@@ -204,10 +207,9 @@ def _exchange(
 ) -> Work | None:  # fmt: skip
     """Send and receive buffers by rank of the group, as one collective."""
 
-    def start(comm: Any) -> list[Any]:
-        tag = members.number % _TAGS
-        coming = [members.lists.Irecv(buffer.whole, rank, tag) for rank, buffer in receives.items()]
-        return coming + [members.lists.Isend(buffer.whole, rank, tag) for rank, buffer in sends.items()]
+    def start(channel: Channel) -> list[Any]:
+        coming = [channel.receive(buffer.tensor, rank) for rank, buffer in receives.items()]
+        return coming + [channel.send(buffer.tensor, rank) for rank, buffer in sends.items()]
 
     def finish() -> None:
         for buffer in receives.values():

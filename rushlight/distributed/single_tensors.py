@@ -4,13 +4,14 @@ all_to_all_single. They are MPI's, on the tensors' own memory."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_tensor
 from rushlight.distributed.collectives import deliver_reduced, hand_over
-from rushlight.distributed.engine import mpi
+from rushlight.distributed.engine import algorithms, mpi
+from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.buffers import source, staged, target
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
@@ -35,8 +36,8 @@ def all_gather_into_tensor(
     mine = source(staged(input_tensor) if _is_other_part(output_tensor, input_tensor, members.rank()) else input_tensor)
     in_place = mine.tensor.data_ptr() == whole.tensor.data_ptr() + members.rank() * mine.nbytes
 
-    def start(comm: Any) -> list[Any]:
-        return [comm.Iallgather(mpi.load().IN_PLACE if in_place else mine.whole, whole.whole)]
+    def start(channel: Channel) -> list[Any]:
+        return [channel.comm.Iallgather(mpi.load().IN_PLACE if in_place else mine.whole, whole.shared(members.size()))]
 
     work = members.begin(
         "all_gather_into_tensor", start, tensors=[input_tensor], outputs=[output_tensor], finish=whole.deliver
@@ -68,9 +69,9 @@ def reduce_scatter_tensor(
     shares = input._impl.storage is output._impl.storage
     whole, part = source(staged(input) if shares or reduction.scales else input), target(output)
 
-    def start(comm: Any) -> list[Any]:
+    def start(channel: Channel) -> Iterator[Any]:
         reduction.before(whole.tensor)
-        return [comm.Ireduce_scatter_block(whole.whole, part.whole, reduction.operation)]
+        return algorithms.reduce_scatter(channel, whole, [output.numel()] * members.size(), part, reduction)
 
     work = members.begin(
         "reduce_scatter_tensor", start, tensors=[input], outputs=[output], detail=reduction.kind.name,
@@ -110,8 +111,8 @@ def all_to_all_single(
     whole = source(staged(input) if output._impl.storage is input._impl.storage else input)
     result = target(output)
     work = members.begin(
-        "all_to_all_single", lambda comm: [comm.Ialltoallv(whole.split(going), result.split(coming))], outputs=[output],
-        finish=result.deliver,
+        "all_to_all_single", lambda channel: [channel.comm.Ialltoallv(whole.split(going), result.split(coming))],
+        outputs=[output], finish=result.deliver,
     )  # fmt: skip
     return hand_over(work, async_op)
 

@@ -44,7 +44,7 @@ def new_group(
     if use_local_synchronization:
         return _among_members(parent, members, timeout, group_desc)
     registry.made += 1
-    parent.begin("new_group", lambda comm: [comm.Ibarrier()], detail=f"ranks {members}").wait()
+    parent.begin("new_group", lambda channel: [channel.comm.Ibarrier()], detail=f"ranks {members}").wait()
     if parent.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
     return _make(parent, members, str(registry.made), timeout, group_desc)

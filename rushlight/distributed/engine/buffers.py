@@ -39,16 +39,18 @@ def empty(sizes: Sequence[int], kind: dtype) -> Tensor:
 class Buffer:
     """A tensor's memory as MPI takes it.
 
-    `tensor` is contiguous: the user's own or the staging copy of it. It is `count` times `datatype`, `units` for each element.
+    `tensor` is contiguous: the user's own or the staging copy of it. It is `count` times `datatype`, `units` for each
+    element. `parts` is 2 for complex numbers.
     """
 
-    __slots__ = ("tensor", "count", "units", "datatype", "memory", "nbytes", "_user")
+    __slots__ = ("tensor", "count", "units", "parts", "datatype", "memory", "nbytes", "_user")
 
     def __init__(self, tensor: Tensor, user: Tensor | None) -> None:
         impl = tensor._impl
         name, self.units = _DATATYPES.get(impl.dtype.name) or ("BYTE", impl.dtype.itemsize)
         MPI = mpi.load()
         self.tensor, self._user = tensor, user
+        self.parts = 2 if impl.dtype.is_complex else 1
         self.count = impl.numel * self.units
         self.datatype = getattr(MPI, name)
         self.nbytes = impl.numel * impl.dtype.itemsize
@@ -58,6 +60,10 @@ class Buffer:
     def whole(self) -> list[Any]:
         """Return MPI's description of all elements."""
         return [self.memory, self.count, self.datatype]
+
+    def shared(self, ranks: int) -> list[Any]:
+        """Return MPI's description of a part for each rank, all equally long."""
+        return [self.memory, self.count // ranks, self.datatype]
 
     def split(self, counts: Sequence[int]) -> list[Any]:
         """Return MPI's description of consecutive parts of `counts` elements each."""
@@ -103,6 +109,14 @@ def _contiguous(tensor: Tensor) -> Tensor:
 def _is_plain(tensor: Tensor) -> bool:
     """Return whether a tensor's memory is its elements in order: no gaps, no lazy conjugate or negative."""
     return tensor._impl.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+
+
+def flat(tensor: Tensor) -> Tensor:
+    """Return a contiguous tensor as one row over the same memory; complex numbers as pairs of their parts."""
+    impl = tensor._impl
+    real = impl.dtype.to_real()
+    width = impl.dtype.itemsize // real.itemsize
+    return wrap(TensorImpl(impl.storage, (impl.numel * width,), (1,), impl.storage_offset * width, real, CPU, CPU_KEYS))
 
 
 def lie_together(tensors: Sequence[Tensor]) -> bool:

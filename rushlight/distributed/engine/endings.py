@@ -32,7 +32,7 @@ def install(world: World) -> None:
         _flush(f"rank {world.rank} of {world.size} raised an error, which ends all ranks:")
         previous(kind, error, traceback)
         _flush()
-        mpi.abort(1)
+        mpi.end_all(1)
 
     sys.excepthook = on_error
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -61,7 +61,7 @@ def _all_have_left(world: World) -> bool:
 def _leave_unfinished() -> None:
     """End without MPI_Finalize, which would wait for operations that were given up; mpirun then ends the other ranks."""
     _flush()
-    mpi.abort(1)
+    mpi.end_all(1)
 
 
 def _terminate(world: World, frame: FrameType | None) -> None:

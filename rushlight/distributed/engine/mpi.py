@@ -1,6 +1,6 @@
 """MPI by mpi4py, imported when the first process group is made. No other module imports mpi4py.
 
-`start()` initializes MPI for many threads. At exit `finish()` ends it; `abort()` ends all ranks at once.
+`start()` initializes MPI for many threads. At exit `finish()` ends it; `end_all()` ends all ranks at once.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from rushlight.distributed.engine.errors import DistBackendError
 
 HOW_TO_GET = "torch.distributed runs on MPI, which is not installed: pip install 'rushlight[mpi]' (mpi4py and Open MPI)"
 
-# Tests of a request before the thread sleeps between tests. About 30 microseconds: the latency of a small collective.
-_EAGER_TESTS = 50
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 20e-6, 500e-6  # seconds
+_EAGER = 500e-6  # seconds of testing a request again and again, which is the latency of small collectives, before pauses
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 50e-6, 500e-6  # seconds between tests
 
 
 @functools.cache
@@ -73,27 +72,33 @@ def finish() -> None:
         MPI.Finalize()
 
 
-def abort(status: int) -> None:
-    """End all ranks, this one too."""
+def end_all(status: int) -> None:
+    """End this process, and with it all ranks. mpirun ends the others of a rank that exits without MPI_Finalize."""
+    if "OMPI_COMM_WORLD_RANK" in os.environ:
+        os._exit(status)
     load().COMM_WORLD.Abort(status)
 
 
-def poll(request: Any, seconds: float, status: Any = None) -> bool:
+def poll(request: Any, seconds: float, status: Any = None, eager: bool = True) -> bool:
     """Test a request until it is complete or the time is up; return whether it is complete.
 
-    `status` is filled for a message that was received. DistBackendError: the request failed.
+    `status` is filled for a message that was received. Without `eager` it pauses between tests from the beginning, which
+    leaves the processor to others. DistBackendError: the request failed.
     """
-    for _ in range(_EAGER_TESTS):
+    if _test(request, status):
+        return True
+    now = time.monotonic()
+    end, pause = now + seconds, _SHORTEST_PAUSE
+    eager_end = min(end, now + _EAGER) if eager else now
+    while now < end:
+        if now < eager_end:
+            os.sched_yield()
+        else:
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
         if _test(request, status):
             return True
-        if not seconds:
-            return False
-    end, pause = time.monotonic() + seconds, _SHORTEST_PAUSE
-    while time.monotonic() < end:
-        time.sleep(pause)
-        if _test(request, status):
-            return True
-        pause = min(pause * 1.5, _LONGEST_PAUSE)
+        now = time.monotonic()
     return False
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.engine import mpi
+from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.comparison import DebugLevel, compare, get_debug_level
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.operation import Operation
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.engine.world import World
+
+_TAGS = 16384  # collectives in flight whose messages can be told apart
 
 
 class ProcessGroup:
@@ -25,8 +28,8 @@ class ProcessGroup:
 
     def __init__(self, world: World, comm: Any, ranks: Sequence[int], name: str, timeout: timedelta, desc: str = "") -> None:
         self.world, self.comm, self.ranks = world, comm, tuple(ranks)
-        self.control, self.lists = comm.Dup(), comm.Dup()
-        """Communicators of the same ranks: for comparisons, objects and meetings; for the messages of lists of tensors."""
+        self.control, self.pairs = comm.Dup(), comm.Dup()
+        """Communicators of the same ranks: for comparisons and meetings; for the messages that collectives are made of."""
         self.fault: BaseException | None = None
         self._name, self._desc = name, desc or "undefined"
         self._timeout = timeout
@@ -73,14 +76,14 @@ class ProcessGroup:
     def begin(
         self,
         name: str,
-        start: Callable[[Any], Sequence[Any]],
+        start: Callable[[Channel], Iterable[Any]],
         *,
         tensors: Sequence[Tensor] = (),
         outputs: Sequence[Tensor] = (),
         detail: str = "",
         finish: Callable[[], None] | None = None,
     ) -> Work:
-        """Begin a collective: `start` gets the communicator and returns MPI's requests.
+        """Begin a collective: `start` gets a channel and returns MPI's requests, or yields them one after the other.
 
         `tensors` and `detail` are what must agree between ranks. `finish` runs when the requests are complete.
         """
@@ -89,7 +92,7 @@ class ProcessGroup:
         self._announce(operation)
         if get_debug_level() is DebugLevel.DETAIL:
             compare(self, operation)
-        return self.work_of(operation, start(self.comm), outputs, finish)
+        return self.work_of(operation, start(Channel(self.comm, self.pairs, number % _TAGS)), outputs, finish)
 
     def begin_message(
         self, name: str, start: Callable[[Any], Any], tensor: Tensor, peer: int | None, finish: Callable[[], None] | None = None
@@ -107,7 +110,7 @@ class ProcessGroup:
     def work_of(
         self,
         operation: Operation,
-        requests: Sequence[Any],
+        requests: Iterable[Any],
         outputs: Sequence[Tensor] = (),
         finish: Callable[[], None] | None = None,
     ) -> Work:

@@ -1,21 +1,16 @@
-"""Reductions as MPI's operations: which one stands for a ReduceOp and a dtype, and what is done before and after it.
+"""Reductions: which operation of MPI stands for a ReduceOp and a dtype, which kernel, and what is done before and after.
 
-MPI adds integers, float32 and float64. Operations of ours, made of the library's operators, reduce 16-bit floats. A mean is a
-sum that is divided afterwards.
+MPI reduces integers, float32 and float64, and not the 16-bit floats. Booleans are bytes that are 0 or 1. A mean is a sum that
+is divided afterwards.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dtype import bfloat16, dtype, float16
-from rushlight.core.tensor import Tensor, wrap
-from rushlight.core.tensor_impl import impl_from_array
+from rushlight.core.tensor import Tensor
 from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp, kind_of
 from rushlight.ops import aten
@@ -25,24 +20,35 @@ _NAMES = {
     RedOpType.SUM: "SUM", RedOpType.AVG: "SUM", RedOpType.PREMUL_SUM: "SUM", RedOpType.PRODUCT: "PROD", RedOpType.MIN: "MIN",
     RedOpType.MAX: "MAX", RedOpType.BAND: "BAND", RedOpType.BOR: "BOR", RedOpType.BXOR: "BXOR",
 }  # fmt: skip
-# Booleans are bytes that are 0 or 1.
 _OF_BOOLEANS = {"SUM": "MAX", "PROD": "MIN"}
 _BITWISE = ("BAND", "BOR", "BXOR")
-_OF_HALVES = {"SUM": aten.add, "PROD": aten.mul, "MIN": aten.minimum, "MAX": aten.maximum}
+_KERNELS = {
+    "SUM": lambda into, other: into.add_(other),
+    "PROD": lambda into, other: into.mul_(other),
+    "MIN": lambda into, other: into.copy_(aten.minimum(into, other)),
+    "MAX": lambda into, other: into.copy_(aten.maximum(into, other)),
+}
 
 
 class Reduction:
-    """A ReduceOp for tensors of one dtype: `operation` is MPI's; `before` prepares what is sent, `after` finishes the result.
+    """A ReduceOp for tensors of one dtype and a number of ranks.
 
-    RuntimeError or ValueError for a dtype that the operation does not have.
+    `operation` is MPI's, None where it has none. RuntimeError or ValueError for a dtype that the ReduceOp does not have.
     """
 
     def __init__(self, op: RedOpType | ReduceOp, kind: dtype, size: int, caller: str) -> None:
         self.kind = kind_of(op)
-        check(self.kind, kind, caller)
+        _check(self.kind, kind, caller)
         self.factor = op.factor if isinstance(op, ReduceOp) else None
-        self.operation = _mpi_operation(_NAMES[self.kind], kind)
+        self._name = _NAMES[self.kind]
         self._size = size
+        self.operation = _mpi_operation(self._name, kind)
+        self.has_kernel = not kind.is_integral
+
+    def combine(self, into: Tensor, other: Tensor) -> None:
+        """Reduce two tensors of floats of one shape into the first."""
+        with no_grad():
+            _KERNELS[self._name](into, other)
 
     @property
     def scales(self) -> bool:
@@ -62,7 +68,7 @@ class Reduction:
                 tensor.div_(self._size)
 
 
-def check(kind: RedOpType, of: dtype, caller: str) -> None:
+def _check(kind: RedOpType, of: dtype, caller: str) -> None:
     """Raise the error of an operation that a dtype does not have."""
     if kind not in _NAMES:
         raise RuntimeError(f"{caller}: {kind} is not an operation")
@@ -76,24 +82,10 @@ def check(kind: RedOpType, of: dtype, caller: str) -> None:
         raise RuntimeError(f"Invalid scalar type: {caller} cannot reduce {of}; convert it first")
 
 
-@functools.cache
 def _mpi_operation(name: str, kind: dtype) -> Any:
-    """Return the MPI operation `name` of a dtype's elements."""
-    MPI = mpi.load()
-    real = kind.to_real()
-    if real in (float16, bfloat16):
-        return MPI.Op.Create(_reduce_by(_OF_HALVES[name], real), commute=True)
+    """Return the MPI operation `name` for a dtype's elements, None for 16-bit floats."""
+    if kind.to_real() in (float16, bfloat16):
+        return None
     if kind.name == "bool":
         name = _OF_BOOLEANS.get(name, name)
-    return getattr(MPI, name)
-
-
-def _reduce_by(combine: Callable, kind: dtype) -> Callable:
-    """Return a function for MPI that combines the elements of two buffers into the second."""
-
-    def reduce(source: Any, target: Any, datatype: Any) -> None:
-        mine, theirs = (wrap(impl_from_array(np.frombuffer(buffer, kind.numpy), kind)) for buffer in (target, source))
-        with no_grad():
-            mine.copy_(combine(mine, theirs))
-
-    return reduce
+    return getattr(mpi.load(), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ class Work:
         self,
         group: ProcessGroup,
         operation: Operation,
-        requests: Sequence[Any],
+        requests: Iterable[Any],
         outputs: Sequence[Tensor] = (),
         finish: Callable[[], None] | None = None,
         *,
@@ -42,7 +42,8 @@ class Work:
         status: Any = None,
     ) -> None:
         self._group, self.operation = group, operation
-        self._requests, self._finish = list(requests), finish
+        self._requests, self._finish = iter(requests), finish
+        self._request = next(self._requests, None)
         self._outputs = list(outputs)
         self._peers = peers
         self._status = status
@@ -86,16 +87,16 @@ class Work:
         if not self._lock.acquire(blocking=wait):
             return False
         try:
-            return self._done or self._advance(seconds)
+            return self._done or self._advance(seconds, eager=wait)
         finally:
             self._lock.release()
 
-    def _advance(self, seconds: float) -> bool:
+    def _advance(self, seconds: float, eager: bool) -> bool:
         try:
-            while self._requests:
-                if not mpi.poll(self._requests[0], seconds, self._status):
+            while self._request is not None:
+                if not mpi.poll(self._request, seconds, self._status, eager):
                     return False
-                self._requests.pop(0)
+                self._request = next(self._requests, None)
             if self._finish is not None:
                 self._finish()
         except BaseException as error:  # of MPI, or of what follows: whoever waits gets it

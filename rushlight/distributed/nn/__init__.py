@@ -1,12 +1,19 @@
-"""`torch.distributed.nn`: collectives with gradients, which is not here yet."""
+"""`torch.distributed.nn`: collectives with gradients."""
 
-from rushlight.core.absent import absent_function
+from rushlight.distributed.nn import functional
+from rushlight.distributed.nn.functional import (
+    all_gather,
+    all_reduce,
+    all_to_all,
+    all_to_all_single,
+    broadcast,
+    gather,
+    reduce,
+    reduce_scatter,
+    scatter,
+)
 
-all_gather = absent_function("torch.distributed.nn.all_gather")
-all_reduce = absent_function("torch.distributed.nn.all_reduce")
-all_to_all = absent_function("torch.distributed.nn.all_to_all")
-broadcast = absent_function("torch.distributed.nn.broadcast")
-gather = absent_function("torch.distributed.nn.gather")
-reduce = absent_function("torch.distributed.nn.reduce")
-reduce_scatter = absent_function("torch.distributed.nn.reduce_scatter")
-scatter = absent_function("torch.distributed.nn.scatter")
+__all__ = [
+    "all_gather", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "functional", "gather", "reduce",
+    "reduce_scatter", "scatter",
+]  # fmt: skip
