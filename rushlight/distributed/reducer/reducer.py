@@ -1,8 +1,8 @@
 """Reducer: averages gradients over ranks, bucket by bucket, while the backward pass calculates the others.
 
 `prepare` arms it after a forward pass. Each gradient that arrives is copied into its bucket; a bucket whose gradients are all
-there is reduced asynchronously, in the buckets' order, which is the same on all ranks. At the end of the backward pass `_finish`
-waits for the reductions and hands the averages to the parameters' `.grad`.
+there is reduced asynchronously, in the buckets' order, which is the same on all ranks. At the end of the backward pass
+`_finish` waits for the reductions and hands the averages to the parameters' `.grad`.
 """
 
 from __future__ import annotations

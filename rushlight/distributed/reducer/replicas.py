@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rushlight._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from rushlight.autograd.grad_mode import no_grad
@@ -36,13 +36,24 @@ def check_same_shapes(parameters: Sequence[Tensor], group: ProcessGroup) -> None
 
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int, limit: int = BROADCAST_BYTES) -> None:
     """Copy tensors of the group's rank `root` to all ranks, those of one dtype in messages of about `limit` bytes."""
+    begin_broadcast_all(tensors, group, root, limit)()
+
+
+def begin_broadcast_all(
+    tensors: Sequence[Tensor], group: ProcessGroup, root: int, limit: int = BROADCAST_BYTES
+) -> Callable[[], None]:
+    """Begin what `broadcast_all` does; return the function that finishes it."""
     works = [(part, *_broadcast_flat(part, group, root)) for part in _parts(tensors, limit)]
-    with no_grad():
-        for part, flat, work in works:
-            work.wait()
-            if group.rank() != root:
-                for tensor, values in zip(part, _unflatten_dense_tensors(flat, part), strict=True):
-                    tensor.detach().copy_(values)
+
+    def finish() -> None:
+        with no_grad():
+            for part, flat, work in works:
+                work.wait()
+                if group.rank() != root:
+                    for tensor, values in zip(part, _unflatten_dense_tensors(flat, part), strict=True):
+                        tensor.detach().copy_(values)
+
+    return finish
 
 
 def _broadcast_flat(tensors: Sequence[Tensor], group: ProcessGroup, root: int) -> tuple:

@@ -36,7 +36,8 @@ class DistributedDataParallel(Module, Joinable):
     Parameters and buffers are copied from rank 0 at the beginning. Gradients travel in buckets of `bucket_cap_mb` (the first:
     1 MiB). `find_unused_parameters` is for modules of which a loss may not depend on all parameters, `static_graph` for ones
     whose graph is the same in each step. With `gradient_as_bucket_view` the `.grad` are parts of the buckets, which saves a
-    copy. `broadcast_buffers` copies buffers from rank 0 before each forward pass.
+    copy. Buffers are copied from rank 0 before each forward pass, unless `forward_sync_buffers` is False; with
+    `broadcast_buffers=False` they are not even copied at the beginning.
 
         model = DistributedDataParallel(module)
         model(x).sum().backward()  # the .grad are the averages of all ranks
@@ -47,9 +48,10 @@ class DistributedDataParallel(Module, Joinable):
 
     def __init__(
         self, module: Module, device_ids: list | None = None, output_device: Any = None, dim: int = 0,
-        broadcast_buffers: bool = True, init_sync: bool = True, process_group: ProcessGroup | None = None,
+        broadcast_buffers: bool | None = None, init_sync: bool = True, process_group: ProcessGroup | None = None,
         bucket_cap_mb: float | None = None, find_unused_parameters: bool = False, check_reduction: bool = False,
         gradient_as_bucket_view: bool = False, static_graph: bool = False, device_mesh: DeviceMesh | None = None,
+        forward_sync_buffers: bool | None = None,
     ) -> None:  # fmt: skip
         Module.__init__(self)
         Joinable.__init__(self)
@@ -58,7 +60,10 @@ class DistributedDataParallel(Module, Joinable):
         self.module = module
         self.device_mesh, self.dim, self.device_ids, self.output_device = device_mesh, dim, None, None
         self.device, self.device_type, self.is_multi_device_module = CPU, "cpu", False
-        self.broadcast_buffers, self.find_unused_parameters = broadcast_buffers, find_unused_parameters
+        if None not in (broadcast_buffers, forward_sync_buffers):
+            raise ValueError("Cannot specify both broadcast_buffers and forward_sync_buffers: give the latter.")
+        self.broadcast_buffers = False not in (broadcast_buffers, forward_sync_buffers)
+        self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -67,12 +72,12 @@ class DistributedDataParallel(Module, Joinable):
         named = [pair for pair in self._kept(module.named_parameters()) if pair[1].requires_grad]
         if not named:
             raise RuntimeError(
-                "DistributedDataParallel is not needed when a module doesn't have any parameters that require a gradient."
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
             )
         self.modules_buffers = [buffer for _, buffer in self._kept(module.named_buffers())]
         if init_sync:
             check_same_shapes([parameter for _, parameter in named], self.process_group)
-            self._copy_from(0)
+            self._copy_from(0, buffers=broadcast_buffers is not False)
         names, parameters = zip(*named, strict=True)
         self.reducer = Reducer(
             parameters, names, self.process_group, (first, self.bucket_bytes_cap), as_views=gradient_as_bucket_view,
@@ -83,10 +88,10 @@ class DistributedDataParallel(Module, Joinable):
     def _kept(self, named: Any) -> list[tuple[str, Tensor]]:
         return [(name, each) for name, each in named if name not in self.parameters_to_ignore]
 
-    def _copy_from(self, root: int) -> None:
+    def _copy_from(self, root: int, buffers: bool = True) -> None:
         """Copy parameters and buffers of the group's rank `root` to all ranks."""
         parameters = [each for _, each in self._kept(self.module.named_parameters())]
-        broadcast_all(parameters + self.modules_buffers, self.process_group, root)
+        broadcast_all(parameters + (self.modules_buffers if buffers else []), self.process_group, root)
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module, and expect a backward pass from what it returns."""
@@ -173,7 +178,9 @@ class DistributedDataParallel(Module, Joinable):
 
     # Uneven inputs
 
-    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False) -> Join:
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
         """Return a context manager for loops over inputs of which ranks have different numbers; see `Join`.
 
         Gradients are divided by the number of all ranks, or with `divide_by_initial_world_size=False` of those with inputs.
