@@ -154,11 +154,12 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 # make fuzz FUZZ_FLAGS="--seeds 2000 --start 500" FUZZ_VIEWS_FLAGS="--chains 20000" FUZZ_ARGUMENTS_FLAGS="--trials 200" \
-#   FUZZ_KILLS_FLAGS="--kills 200" FUZZ_ARCHIVES_FLAGS="--trials 20000" FUZZ_EAGER_FLAGS="--trials 50"
+#   FUZZ_KILLS_FLAGS="--kills 200" FUZZ_RANKS_FLAGS="--kills 100" FUZZ_ARCHIVES_FLAGS="--trials 20000" FUZZ_EAGER_FLAGS="--trials 50"
 FUZZ_FLAGS ?= --seeds 200
 FUZZ_VIEWS_FLAGS ?= --chains 2000
 FUZZ_ARGUMENTS_FLAGS ?= --trials 50
 FUZZ_KILLS_FLAGS ?= --kills 20
+FUZZ_RANKS_FLAGS ?= --kills 20
 FUZZ_ARCHIVES_FLAGS ?= --trials 2000
 FUZZ_EAGER_FLAGS ?= --trials 20
 FUZZ_FILES_FLAGS ?= --trials 20000
@@ -173,6 +174,7 @@ fuzz: oracle
 	-$(BIN)/python -m tests.fuzz_eager $(FUZZ_EAGER_FLAGS)
 	-$(BIN)/python -m tests.fuzz_eager_gradients $(FUZZ_EAGER_FLAGS)
 	$(BIN)/python -m tests.fuzz_kills $(FUZZ_KILLS_FLAGS)
+	-$(BIN)/python -m tests.fuzz_rank_kills $(FUZZ_RANKS_FLAGS)
 	$(BIN)/python -m tests.fuzz_archives $(FUZZ_ARCHIVES_FLAGS)
 	$(BIN)/python -m tests.fuzz_files $(FUZZ_FILES_FLAGS)
 	$(BIN)/python -m tests.fuzz_machine

@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rushlight.as_torch.finder import FOLDER, TABLE
+from rushlight.core.lazy_module import fetch
+
+_RANKS = {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}  # one is set in processes that a launcher of ranks started
 
 USAGE = "usage: rushlight exec SCRIPT [ARGUMENTS]\n       rushlight exec -m MODULE [ARGUMENTS]"
 
@@ -33,8 +36,13 @@ def main(words: Sequence[str]) -> int:
 
 
 def run_program(words: Sequence[str]) -> None:
-    """Run a program, a file or `-m` and a module; the words behind are its arguments. What it raises goes through."""
+    """Run a program, a file or `-m` and a module; the words behind are its arguments. What it raises goes through.
+
+    A rank that mpirun or Slurm started finds the variables that torchrun sets.
+    """
     _tell_children()
+    if _RANKS & os.environ.keys():
+        fetch("rushlight.distributed.environment").set_names_of_torchrun()
     by_name = words[0] == "-m"
     rest = list(words[1:] if by_name else words)
     sys.argv[:] = rest

@@ -6,7 +6,6 @@ from rushlight.core.device import CPU, device
 from rushlight.distributed import *  # noqa: F403
 from rushlight.distributed import (
     Backend,
-    DebugLevel,
     GroupMember,
     P2POp,
     PrefixStore,
@@ -14,13 +13,21 @@ from rushlight.distributed import (
     ReduceOp,
     Store,
     Work,
-    default_pg_timeout,
-    is_initialized,
+    _make_nccl_premul_sum,
+    groups,
+    rendezvous,
 )
+from rushlight.distributed.arguments import check_tensor as _check_single_tensor
+from rushlight.distributed.arguments import check_tensors as _check_tensor_list
+from rushlight.distributed.engine.reduce_op import RedOpType
+
+_get_default_group = groups.default_group
+_get_default_store = rendezvous.default_store
+_resolve_process_group = groups.group_by_name
 
 __all__ = [
-    "Backend", "DebugLevel", "GroupMember", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "Work",
-    "default_pg_timeout", "is_initialized",
+    "Backend", "GroupMember", "P2POp", "PrefixStore", "ProcessGroup", "RedOpType", "ReduceOp", "Store", "Work",
+    "_check_single_tensor", "_check_tensor_list", "_make_nccl_premul_sum",
 ]  # fmt: skip
 
 

@@ -56,14 +56,3 @@ def set_names_of_torchrun() -> None:
     )  # fmt: skip
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29500")
-
-
-def check_world(size: int, rank: int) -> None:
-    """Raise RuntimeError where the program was started as several ranks, but MPI knows of one only."""
-    found = launched()
-    if size == 1 and found is not None and found.size > 1:
-        raise RuntimeError(
-            f"this process is rank {found.rank} of {found.size}, says its environment, but MPI did not start the ranks "
-            f"together: it was started by {found.by}. Start the program by `rushlight launch -n {found.size} program.py` or by "
-            "mpirun"
-        )

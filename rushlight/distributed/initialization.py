@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from rushlight.core.device import device
-from rushlight.distributed import environment
+from rushlight.distributed import adoption, environment
 from rushlight.distributed.backends import Backend, check_backend
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.engine import endings, mpi
@@ -31,8 +31,11 @@ def init_process_group(
     """Join the group of all ranks, which mpirun, Slurm or `rushlight launch` started; all ranks must call it.
 
     `backend` is "mpi"; None and "gloo" mean it too. `timeout`, 30 minutes unless given, is how long operations wait for
-    missing ranks. `init_method` ("env://", "tcp://...", "file://...") and `store` tell other backends where ranks meet: MPI's
-    have met already. `rank` and `world_size` must be MPI's where they are given.
+    missing ranks. `rank` and `world_size` must be MPI's where they are given.
+
+    Processes that the program started itself on one machine, such as those of `multiprocessing.spawn`, become ranks by `rank`
+    and `world_size`, or RANK and WORLD_SIZE. They meet where `init_method` ("env://", which reads MASTER_ADDR and MASTER_PORT,
+    "tcp://HOST:PORT", or "file://PATH") or `store` says.
 
         import rushlight.distributed as dist
 
@@ -42,8 +45,8 @@ def init_process_group(
         dist.destroy_process_group()
 
     A program that was started without a launcher is the only rank of its world. RuntimeError: mpi4py or MPI is missing; the
-    backend is "nccl" or another that is not there; the environment speaks of several ranks that MPI did not start.
-    ValueError: called twice; `rank` or `world_size` are not MPI's; `init_method` is of an unknown kind.
+    backend is "nccl" or another that is not there. ValueError: called twice; `rank` or `world_size` are not MPI's;
+    `init_method` is of an unknown kind, or its variables are not set. DistBackendError: not all ranks come in time.
     """
     if registry.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -53,19 +56,20 @@ def init_process_group(
         raise ValueError("init_process_group: MPI takes no pg_options")
     check_device(device_id)
     limit = checked_timeout(timeout)
-    world = registry.world or _new_world(limit)
-    environment.check_world(world.size, world.rank)
+    world = registry.world or _new_world(limit, init_method, store, rank, world_size)
     _check_given(world, rank, world_size)
     _say_once(backend, world)
     registry.default = registry.by_name["0"] = ProcessGroup(world, world.comm, range(world.size), "0", limit, "default_pg")
     registry.store = store
 
 
-def _new_world(limit: timedelta) -> World:
+def _new_world(limit: timedelta, method: str | None, store: Store | None, rank: int, size: int) -> World:
     found = environment.launched()
+    if found is None or found.by == "torchrun":
+        rank, size = adoption.rank_and_size(method, rank, size)
+        if size > 1:
+            adoption.join(store or adoption.meeting_place(method, rank, size, limit), rank, size, limit)
     mpi.start()
-    if found is not None:
-        environment.check_world(mpi.load().COMM_WORLD.size, found.rank)
     environment.set_names_of_torchrun()
     registry.world = World(limit.total_seconds())
     endings.install(registry.world)

@@ -13,6 +13,7 @@ import numpy as np
 
 from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.operation import Operation
+from rushlight.distributed.engine.work import Work
 
 if TYPE_CHECKING:
     from rushlight.distributed.engine.process_group import ProcessGroup
@@ -63,7 +64,7 @@ def compare(group: ProcessGroup, operation: Operation) -> None:
     everyone = np.zeros((group.size(), _WIDTH), np.uint8)
     MPI = mpi.load()
     request = group.control.Iallgather([np.frombuffer(mine, np.uint8), MPI.BYTE], [everyone, MPI.BYTE])
-    group.work_of(operation, [request]).wait()
+    Work(group, operation, [request], keep=everyone).wait()
     texts = [row.tobytes().decode(errors="replace").rstrip() for row in everyone]
     if len(set(texts)) > 1:
         raise RuntimeError(_difference(group, texts))

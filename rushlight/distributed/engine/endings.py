@@ -6,23 +6,27 @@ says what the rank was waiting in, and which ranks are gone.
 
 from __future__ import annotations
 
-import atexit
+import functools
 import os
 import signal
 import sys
 import threading
+import time
+from collections.abc import Callable
+from multiprocessing import util
 from types import FrameType, TracebackType
 
 from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.world import World
 
 _LAST_MEETING = 1800.0  # seconds that a rank at its end waits for the others: the default timeout of groups
+_WITH_MPI, _AFTER_MPI = 200, 100  # priorities of what runs at exit
 _TERMINATED = 128 + signal.SIGTERM
 
 
 def install(world: World) -> None:
     """Have this process end with the others of a world."""
-    atexit.register(_leave, world)
+    at_exit(functools.partial(_leave, world))
     if world.size == 1:
         return
     previous = sys.excepthook
@@ -39,6 +43,14 @@ def install(world: World) -> None:
         signal.signal(signal.SIGTERM, lambda number, frame: _terminate(world, frame))
 
 
+def at_exit(function: Callable[[], object], after_mpi: bool = False) -> None:
+    """Call a function when this process ends, also one that multiprocessing forked, where `atexit` does not work.
+
+    The last that is given comes first; MPI ends before those `after_mpi`.
+    """
+    util.Finalize(None, function, exitpriority=_AFTER_MPI if after_mpi else _WITH_MPI)
+
+
 def _leave(world: World) -> None:
     """Tell the others that this rank has left, wait for them, and finalize MPI."""
     if world.failed:
@@ -51,11 +63,17 @@ def _leave(world: World) -> None:
 
 
 def _all_have_left(world: World) -> bool:
+    """Wait for the others; return whether they came. A rank that dies before is not waited for."""
     world.notes.say_goodbye(dict(world.counts))
-    if mpi.poll(world.comm.Ibarrier(), _LAST_MEETING):
-        return True
-    _flush(f"rank {world.rank} has ended, and waited {_LAST_MEETING:g} s for the others to do so")
-    return False
+    request, end = world.notes.comm.Ibarrier(), time.monotonic() + _LAST_MEETING
+    while not mpi.poll(request, 0.2):
+        if gone := world.ended(range(world.size)):
+            _flush(f"rank {world.rank} has left the program; rank {gone[0]} died before it did")
+            return False
+        if time.monotonic() >= end:
+            _flush(f"rank {world.rank} has left the program, and waited {_LAST_MEETING:g} s for the others to do so")
+            return False
+    return True
 
 
 def _leave_unfinished() -> None:

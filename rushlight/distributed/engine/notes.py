@@ -19,7 +19,7 @@ class Notes:
     """The notes of one rank over a communicator of their own. `report` says what this rank is doing."""
 
     def __init__(self, comm: Any, report: Callable[[], Report]) -> None:
-        self._comm, self._report = comm, report
+        self.comm, self._report = comm, report
         self._sends: list[Any] = []
         self._answers: dict[int, Report] = {}
         self.left: dict[int, dict[str, int]] = {}
@@ -27,10 +27,10 @@ class Notes:
 
     def serve(self) -> None:
         """Answer and remember what has arrived. Called by one thread at a time."""
-        while (message := self._comm.improbe()) is not None:
+        while (message := self.comm.improbe()) is not None:
             kind, sender, content = message.recv()
             if kind == _QUESTION:
-                self._send((_ANSWER, self._comm.rank, self._report()), sender)
+                self._send((_ANSWER, self.comm.rank, self._report()), sender)
             elif kind == _ANSWER:
                 self._answers[sender] = content
             else:
@@ -41,7 +41,7 @@ class Notes:
         """Return what ranks are doing; those that don't answer in time are left out."""
         self._answers.clear()
         for rank in ranks:
-            self._send((_QUESTION, self._comm.rank, None), rank)
+            self._send((_QUESTION, self.comm.rank, None), rank)
         end = time.monotonic() + seconds
         while len(self._answers) < len(ranks) and time.monotonic() < end:
             time.sleep(0.01)
@@ -49,9 +49,9 @@ class Notes:
 
     def say_goodbye(self, last: dict[str, int]) -> None:
         """Tell all ranks that this one has left the program, with the number of its last collective by group."""
-        for rank in range(self._comm.size):
-            if rank != self._comm.rank:
-                self._send((_GOODBYE, self._comm.rank, last), rank)
+        for rank in range(self.comm.size):
+            if rank != self.comm.rank:
+                self._send((_GOODBYE, self.comm.rank, last), rank)
 
     def _send(self, note: tuple[int, int, Any], rank: int) -> None:
-        self._sends.append(self._comm.isend(note, rank))
+        self._sends.append(self.comm.isend(note, rank))

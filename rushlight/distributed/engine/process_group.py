@@ -92,7 +92,8 @@ class ProcessGroup:
         self._announce(operation)
         if get_debug_level() is DebugLevel.DETAIL:
             compare(self, operation)
-        return self.work_of(operation, start(Channel(self.comm, self.pairs, number % _TAGS)), outputs, finish)
+        requests = start(Channel(self.comm, self.pairs, number % _TAGS))
+        return Work(self, operation, requests, outputs, finish, keep=start)
 
     def begin_message(
         self, name: str, start: Callable[[Any], Any], tensor: Tensor, peer: int | None, finish: Callable[[], None] | None = None
@@ -104,18 +105,8 @@ class ProcessGroup:
         self._announce(operation)
         others = [rank for rank in self.ranks if rank != self.world.rank] if peer is None else [self.ranks[peer]]
         return Work(
-            self, operation, [start(self.comm)], [tensor], finish, peers=others, status=mpi.load().Status(),
+            self, operation, [start(self.comm)], [tensor], finish, peers=others, status=mpi.load().Status(), keep=start,
         )  # fmt: skip
-
-    def work_of(
-        self,
-        operation: Operation,
-        requests: Iterable[Any],
-        outputs: Sequence[Tensor] = (),
-        finish: Callable[[], None] | None = None,
-    ) -> Work:
-        """Return the Work of requests that have begun."""
-        return Work(self, operation, requests, outputs, finish)
 
     def _announce(self, operation: Operation) -> None:
         """Note an operation as the last one begun. DistBackendError after one that failed: ranks are no longer in step."""

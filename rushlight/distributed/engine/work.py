@@ -40,12 +40,14 @@ class Work:
         *,
         peers: Sequence[int] | None = None,
         status: Any = None,
+        keep: object = None,
     ) -> None:
         self._group, self.operation = group, operation
         self._requests, self._finish = iter(requests), finish
         self._request = next(self._requests, None)
         self._outputs = list(outputs)
         self._peers = peers
+        self._keep = keep  # what owns the memory that MPI reads and writes
         self._status = status
         self._lock = threading.RLock()
         self._done = False
@@ -119,6 +121,8 @@ class Work:
 
     def _complete(self) -> None:
         self._done, self._finish = True, None
+        if self._error is None:
+            self._keep = None
         if self._future is not None:
             self._settle(self._future)
 

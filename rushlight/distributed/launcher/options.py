@@ -63,7 +63,7 @@ def parse(words: Sequence[str]) -> Options:
     """Return the options of a command line. SystemExit, after a message, for options that are wrong or not supported."""
     reader = parser()
     found = reader.parse_args(list(words))
-    if found.standalone and found.nnodes != "1":
+    if found.standalone and _machines(reader, found.nnodes) > 1:
         reader.error("--standalone means one machine, and --nnodes says another number")
     if found.max_restarts:
         reader.error("--max-restarts: ranks that died are not started again; continue from a checkpoint")

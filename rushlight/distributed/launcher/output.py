@@ -11,6 +11,7 @@ from typing import IO
 _TAG = re.compile(r"^\[[^\]]*?,(\d+)\]<(?:stdout|stderr)>: ?")
 _DIED = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited on\s+signal (\d+)")
 _EXITED = re.compile(r"Process name: \[.*,(\d+)\]\s+Exit code:\s+(\d+)")
+_LEFT = re.compile(r"due to process rank (\d+) with PID (\d+) on node (\S+) exiting improperly")
 _ABORTED = re.compile(r"due to process rank (\d+) with PID \d+ on node (\S+) calling")
 
 
@@ -59,6 +60,8 @@ class Relay:
             return f"rank {found[1]} (process {found[2]} on {found[3]}) was killed by {name}; all other ranks were ended"
         if found := _ABORTED.search(plain):
             return f"rank {found[1]} raised an error; all other ranks were ended"
+        if found := _LEFT.search(plain):
+            return f"rank {found[1]} ended without waiting for the others, which were ended"
         if found := _EXITED.search(plain):
             return f"rank {found[1]} ended with exit code {found[2]}; all other ranks were ended"
         return words.strip() or f"mpirun ended with exit code {status}"

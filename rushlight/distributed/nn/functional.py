@@ -43,7 +43,7 @@ def gather(tensor: Tensor, dst: int = 0, group: ProcessGroup | None = None) -> t
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: ProcessGroup | None = None) -> Tensor:
-    """Return this rank's tensor of the list of the world's rank `src`. All ranks give a list; elsewhere its values are not read."""
+    """Return this rank's tensor of the list of the world's rank `src`. All give a list; elsewhere it is not read."""
     return _Scatter.apply(get_group_rank(_of(group), src), _of(group), *tensors)
 
 

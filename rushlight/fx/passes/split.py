@@ -15,6 +15,7 @@ from typing import Any
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
+from rushlight.fx.passes import overlap
 from rushlight.ops.dispatcher import OpOverload
 
 Predicate = Callable[[Node], bool]
@@ -59,11 +60,13 @@ def plan_segments(graph: Graph, is_supported: Predicate) -> list[Segment]:
     """Return an order of the nodes, cut into the fewest supported segments.
 
     Taking all runnable nodes of one kind before turning to the other kind is optimal, up to the choice of the kind to
-    begin with; both are tried.
+    begin with; both are tried. With collectives the order is that of `overlap`, whose segments may be more.
     """
     nodes = list(graph.nodes)
     supported = _supported_nodes(nodes, is_supported)
     waits_for = _dependencies(nodes)
+    if any(map(overlap.is_wait, nodes)):
+        return [Segment(kind, segment) for kind, segment in overlap.order(nodes, supported, waits_for)]
     plans = [_alternate(nodes, supported, waits_for, begin) for begin in (False, True)]
     return min(plans, key=lambda plan: sum(segment.supported for segment in plan))
 

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sized
-from typing import Any
 
 from rushlight.core.generator import Generator
 from rushlight.core.lazy_module import LazyModule
 from rushlight.ops import aten
 from rushlight.utils.data.sampler import Sampler
 
-# Only programs of several ranks need them.
-distributed, groups = LazyModule("rushlight.distributed"), LazyModule("rushlight.distributed.groups")
-
-
-def _default_group() -> Any:
-    if not distributed.is_available():
-        raise RuntimeError(
-            "Requires distributed package to be available: pip install rushlight[mpi], or give num_replicas and rank"
-        )
-    return groups.default_group()
+dist = LazyModule("rushlight.distributed")
 
 
 class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index from `rank` on, in an order that all replicas share, shuffled by `seed` + epoch.
 
     To give all replicas the same number, indices are repeated at the end, or with `drop_last` left out. Call `set_epoch` before
-    each pass. `num_replicas` and `rank` are by default those of the group of all ranks. RuntimeError without MPI; ValueError
-    for a rank out of range, or before `init_process_group`.
+    each pass. `num_replicas` and `rank` are those of the process group unless given. RuntimeError: they are not given, and MPI
+    is not installed. ValueError: no process group was initialized, or a rank is out of range.
     """
 
     def __init__(
@@ -41,9 +31,10 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ):
         if num_replicas is None or rank is None:
-            group = _default_group()
-            num_replicas = group.size() if num_replicas is None else num_replicas
-            rank = group.rank() if rank is None else rank
+            if not dist.is_available():
+                raise RuntimeError("Requires distributed package to be available: give num_replicas and rank")
+            num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+            rank = dist.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

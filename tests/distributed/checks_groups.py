@@ -1,0 +1,147 @@
+"""Groups, ranks, meshes, messages and objects on four ranks; assertions run on each."""
+
+from __future__ import annotations
+
+import warnings
+
+
+def main(torch, dist) -> None:
+    assert dist.is_initialized() and dist.get_backend() == "mpi" and dist.get_world_size() == 4
+    check_groups(torch, dist)
+    check_meshes(torch, dist)
+    check_messages(torch, dist)
+    check_objects(dist)
+    check_refusals(torch, dist)
+    check_store(dist)
+    check_premultiplied(torch, dist)
+
+
+def check_groups(torch, dist) -> None:
+    rank = dist.get_rank()
+    odd = dist.new_group([3, 1])
+    if rank in (1, 3):
+        assert dist.get_process_group_ranks(odd) == [1, 3] and dist.get_rank(odd) == rank // 2
+        assert dist.get_group_rank(odd, 3) == 1 and dist.get_global_rank(odd, 0) == 1
+        x = torch.full((2,), float(rank))
+        dist.broadcast(x, 3, odd)
+        assert x.tolist() == [3, 3]
+    else:
+        assert odd == dist.GroupMember.NON_GROUP_MEMBER and dist.get_rank(odd) == -1
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            assert dist.all_reduce(torch.ones(1), group=odd) is None
+        assert "does not belong" in str(found[0].message)
+    mine, every = dist.new_subgroups(2)
+    x = torch.tensor([rank])
+    dist.all_reduce(x, group=mine)
+    assert x.item() == (1 if rank < 2 else 5) and len(every) == 2
+    if rank in (0, 2):
+        local = dist.new_group([0, 2], use_local_synchronization=True)
+        names = [None] * 2
+        dist.all_gather_object(names, rank, local)
+        assert names == [0, 2]
+        dist.destroy_process_group(local)
+    reversed_ = dist.new_group([2, 0, 3, 1], sort_ranks=False)
+    assert dist.get_process_group_ranks(reversed_) == [2, 0, 3, 1] and dist.get_rank(reversed_) == [1, 3, 0, 2][rank]
+
+
+def check_meshes(torch, dist) -> None:
+    rank = dist.get_rank()
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("rows", "columns"))
+    assert mesh.shape == (2, 2) and mesh.ndim == 2 and mesh.get_coordinate() == [rank // 2, rank % 2]
+    assert mesh["columns"].get_group() is mesh.get_group("columns") and mesh.get_local_rank("rows") == rank // 2
+    assert dist.get_process_group_ranks(mesh.get_group(0)) == [rank % 2, rank % 2 + 2]
+    assert mesh["columns"].mesh.tolist() == [rank // 2 * 2, rank // 2 * 2 + 1]
+    flat = mesh._flatten("all")
+    assert flat.size() == 4 and mesh["all"] is flat
+    x = torch.ones(1)
+    dist.all_reduce(x, group=mesh.get_group("rows"))
+    assert x.item() == 2
+
+
+def check_messages(torch, dist) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    after, before = (rank + 1) % size, (rank - 1) % size
+    received = torch.zeros(3, 2).t()
+    works = [dist.isend(torch.full((2, 3), float(rank)), after, tag=7), dist.irecv(received, before, tag=7)]
+    assert all(work.wait() for work in works) and (received == before).all() and works[1].source_rank() == before
+    if rank == 0:
+        x = torch.zeros(1)
+        assert sorted(dist.recv(x, tag=5) for _ in range(3)) == [1, 2, 3]
+    else:
+        dist.send(torch.ones(1), 0, tag=5)
+    batch = [dist.P2POp(dist.isend, torch.tensor([rank]), after), dist.P2POp(dist.irecv, y := torch.tensor([9]), before)]
+    for work in dist.batch_isend_irecv(batch):
+        work.wait()
+    assert y.item() == before
+    future = dist.all_reduce(z := torch.ones(2), async_op=True).get_future().then(lambda done: done.value()[0] * 2)
+    assert future.wait().tolist() == [8, 8] and z.tolist() == [4, 4]
+
+
+def check_objects(dist) -> None:
+    rank, size = dist.get_rank(), dist.get_world_size()
+    places = [None] * size if rank == 2 else None
+    dist.gather_object({"rank": rank}, places, 2)
+    assert places is None or places == [{"rank": each} for each in range(size)]
+    values = ["a" * rank, rank]
+    dist.broadcast_object_list(values, 3)
+    assert values == ["aaa", 3]
+    out = [None]
+    dist.scatter_object_list(out, [list(range(each)) for each in range(size)] if rank == 1 else None, 1)
+    assert out == [list(range(rank))]
+    if rank == 0:
+        dist.send_object_list([1, "two"], 1)
+    if rank == 1:
+        pair = [None, None]
+        assert dist.recv_object_list(pair, 0) == 0 and pair == [1, "two"]
+    dist.barrier()
+    dist.monitored_barrier()
+
+
+def check_refusals(torch, dist) -> None:
+    """Wrong calls raise on each rank before anything is sent."""
+    rank = dist.get_rank()
+    ones = torch.ones(4)
+    wrong = [
+        (ValueError, lambda: dist.send(ones, rank)),
+        (ValueError, lambda: dist.broadcast(ones, 9)),
+        (ValueError, lambda: dist.all_gather([ones], ones)),
+        (ValueError, lambda: dist.all_gather_into_tensor(torch.ones(3), ones)),
+        (ValueError, lambda: dist.reduce_scatter_tensor(torch.ones(3), ones)),
+        (ValueError, lambda: dist.new_group([0, 9])),
+        (ValueError, lambda: dist.new_group([0, 0])),
+        (ValueError, lambda: dist.init_process_group("mpi")),
+        (TypeError, lambda: dist.all_reduce(3)),
+        (RuntimeError, lambda: dist.all_reduce(ones, dist.ReduceOp.BAND)),
+        (RuntimeError, lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG)),
+        (RuntimeError, lambda: dist.all_to_all_single(torch.ones(3), torch.ones(3))),
+        (RuntimeError, lambda: dist.all_reduce(torch.ones(2, device="meta"))),
+    ]
+    for kind, call in wrong:
+        try:
+            call()
+        except kind:
+            continue
+        raise AssertionError(f"no {kind.__name__}")
+
+
+def check_store(dist) -> None:
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"rank{dist.get_rank()}", "here")
+    store.wait([f"rank{rank}" for rank in range(4)])
+    assert store.get("rank2") == b"here" and store.add("count", 1) >= 1
+    dist.barrier()
+
+
+def check_premultiplied(torch, dist) -> None:
+    """Reductions and dtypes that gloo does not have."""
+    x = torch.ones(3)
+    dist.all_reduce(x, dist._make_nccl_premul_sum(0.5))
+    assert x.tolist() == [2, 2, 2]
+    for kind in (torch.int16, torch.uint16, torch.uint32, torch.uint64):
+        y = torch.tensor([dist.get_rank(), 3]).to(kind)
+        dist.all_reduce(y)
+        assert y.to(torch.int64).tolist() == [6, 12]
+    z = torch.ones(2).to(torch.float8_e4m3fn) if dist.get_rank() == 0 else torch.zeros(2).to(torch.float8_e4m3fn)
+    dist.broadcast(z, 0)
+    assert z.float().tolist() == [1, 1]
