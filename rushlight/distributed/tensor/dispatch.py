@@ -24,7 +24,9 @@ from rushlight.ops.packet import namespaces
 aten = namespaces.namespace("aten")
 
 # The positions of arguments that are sizes of the result: a rank's part of it has other sizes.
-_SIZES = {"view": 1, "_unsafe_view": 1, "reshape": 1, "expand": 1}
+_SIZES = dict.fromkeys(
+    ("view", "_unsafe_view", "reshape", "expand", "new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided"), 1
+)
 
 
 @dataclass(frozen=True)

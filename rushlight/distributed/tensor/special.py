@@ -60,3 +60,9 @@ def vector_norm(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outpu
             all_gather_into_tensor(parts, norm.contiguous(), group=group)
             norm = op(parts, order, [0])
     return norm
+
+
+@_special("new_empty_strided")
+def new_empty_strided(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
+    """A part has the order of the whole's dimensions in its Spec; its own memory is contiguous."""
+    return aten.new_empty(args[0], args[1], **kwargs)

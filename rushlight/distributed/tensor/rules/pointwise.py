@@ -21,7 +21,7 @@ _BINARY = (
     "atan2 bitwise_and bitwise_or bitwise_xor eq ne lt le gt ge floor_divide fmod remainder fmax fmin maximum minimum hypot "
     "logical_and logical_or logical_xor logaddexp where masked_fill addcmul addcdiv lerp copysign rsub xlogy"
 )
-_FACTORIES = "zeros_like ones_like empty_like full_like fill"
+_FACTORIES = "zeros_like ones_like empty_like full_like"
 
 
 def _cut_like(spec: Spec, dim: int, output: tuple[int, ...]) -> Placement:
@@ -72,7 +72,16 @@ def products(call: Call) -> list[Strategy]:
     return found
 
 
-@rule(*_FACTORIES.split(), "fill_", "zero_", "zero")
+@rule(*_FACTORIES.split(), "fill", "fill_", "zero_", "zero")
 def factories(call: Call) -> list[Strategy]:
-    """New values of the same form, which lie as the tensor does."""
-    return pointwise(call)
+    """New values of the same form, which lie as the tensor does; its own values do not matter."""
+    found = pointwise(call)
+    return found if call.op.writes_self or len(call.specs) > 1 else [*found, Strategy((P,), (R,))]
+
+
+@rule("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided")
+def new(call: Call) -> list[Strategy]:
+    """New values of any form: cut as the tensor is where that has the same form, else whole."""
+    if call.outputs[0] == call.specs[0].shape:
+        return factories(call)
+    return [Strategy((placement,), (R,)) for placement in (R, P, *map(Shard, range(len(call.specs[0].shape))))]

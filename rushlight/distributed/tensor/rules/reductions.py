@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Shard
@@ -28,11 +29,17 @@ def _kept(call: Call, dims: list[int]) -> list[Strategy]:
     return found
 
 
+def _even(call: Call, dims: list[int]) -> list[int]:
+    """Return those dimensions of which all ranks have equal parts, so that none is empty."""
+    shape, ranks = call.specs[0].shape, math.prod(call.specs[0].mesh.shape)
+    return [dim for dim in dims if shape[dim] % ranks == 0]
+
+
 def _reduction(call: Call, result: Placement | None, linear: bool = False) -> list[Strategy]:
     dims = _reduced_dims(call)
     found = [everywhere(call), *_kept(call, dims)]
     if result is not None:
-        found += [Strategy((Shard(dim),), (result,)) for dim in dims]
+        found += [Strategy((Shard(dim),), (result,)) for dim in (dims if result is P else _even(call, dims))]
     return [*found, same(call, P)] if linear else found
 
 
@@ -46,9 +53,7 @@ def sums(call: Call) -> list[Strategy]:
 def mean(call: Call) -> list[Strategy]:
     """Averages of parts are averaged where all parts have the same length."""
     found = _reduction(call, None, linear=True)
-    shape, ranks = call.specs[0].shape, call.specs[0].mesh.shape
-    even = [dim for dim in _reduced_dims(call) if all(shape[dim] % size == 0 for size in ranks)]
-    return found + [Strategy((Shard(dim),), (Partial("avg"),)) for dim in even]
+    return found + [Strategy((Shard(dim),), (Partial("avg"),)) for dim in _even(call, _reduced_dims(call))]
 
 
 @rule("amax", "max", "any")

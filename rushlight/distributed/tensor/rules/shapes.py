@@ -121,7 +121,10 @@ def cat(call: Call) -> list[Strategy]:
     return [everywhere(call), *cuts, same(call, P)]
 
 
-@rule("select_backward", "slice_backward")
-def part_backward(call: Call) -> list[Strategy]:
-    """The gradient of a part, in zeros of the whole's form (whose sizes are those of the whole tensor)."""
-    return [everywhere(call), same(call, P)]
+@rule("constant_pad_nd")
+def pad(call: Call) -> list[Strategy]:
+    """Values around a tensor, along dimensions that must be whole; zeros can be added before a sum."""
+    ndim, pads = len(call.outputs[0]), call.argument(1)
+    padded = [ndim - 1 - place // 2 for place, size in enumerate(pads) if size]
+    found = [everywhere(call), *(same(call, cut) for cut in shards(ndim, padded))]
+    return found if call.argument(2, 0) else [*found, same(call, P)]
