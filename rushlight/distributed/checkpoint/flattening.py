@@ -15,7 +15,7 @@ def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
 
 
 def flattened(value: Any, path: Path = ()) -> dict[str, tuple[Path, Any]]:
-    """Return the path and the value of each leaf, by name. Dictionaries and lists are nested; ValueError for names used twice."""
+    """Return the path and the value of each leaf of dictionaries and lists, by name. ValueError for names used twice."""
     if isinstance(value, dict | list) and value:
         items = value.items() if isinstance(value, dict) else enumerate(value)
         found: dict[str, tuple[Path, Any]] = {}

@@ -36,7 +36,8 @@ class DefaultLoadPlanner:
 
 
 def load(
-    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None, storage_reader: FileSystemReader | None = None,
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
+    storage_reader: FileSystemReader | None = None,
     planner: DefaultLoadPlanner | None = None, process_group: ProcessGroup | None = None, no_dist: bool = False,
 ) -> None:  # fmt: skip
     """Fill a state with the values of the checkpoint in the folder `checkpoint_id`; all ranks of the group must call it.

@@ -25,7 +25,8 @@ __all__ = ["async_save", "save"]
 
 
 def save(
-    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None, storage_writer: FileSystemWriter | None = None,
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
+    storage_writer: FileSystemWriter | None = None,
     planner: Any = None, process_group: ProcessGroup | None = None, no_dist: bool = False,
 ) -> Metadata:  # fmt: skip
     """Save a state to the folder `checkpoint_id`, which all ranks must see; all ranks of the group must call it.

@@ -31,6 +31,8 @@ class DTensor(Tensor):
     """
 
     __slots__ = ("_local_tensor", "_spec")
+    _local_tensor: Tensor
+    _spec: Spec
 
     @staticmethod
     def __new__(cls, local: Tensor, spec: Spec, requires_grad: bool = False) -> DTensor:

@@ -76,7 +76,7 @@ def cut(whole: Tensor, dim: int, group: ProcessGroup) -> Tensor:
 
 
 def _as_partial(whole: Tensor, target: Partial, group: ProcessGroup) -> Tensor:
-    """Return the whole on one rank and zeros on the others, so that their sum is the tensor; for other reductions, the whole."""
+    """Return the whole on one rank and zeros on the others, whose sum is the tensor; for other reductions, the whole."""
     if target.reduce_op != "sum" or group.rank() == 0:
         return whole
     return aten.zeros_like(whole)

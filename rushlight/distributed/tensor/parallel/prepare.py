@@ -30,7 +30,8 @@ class PrepareModuleInput(ParallelStyle):
 
     def __init__(
         self, *, input_layouts: Layouts = None, desired_input_layouts: Layouts = None,
-        input_kwarg_layouts: dict[str, Placement] | None = None, desired_input_kwarg_layouts: dict[str, Placement] | None = None,
+        input_kwarg_layouts: dict[str, Placement] | None = None,
+        desired_input_kwarg_layouts: dict[str, Placement] | None = None,
         use_local_output: bool = False,
     ) -> None:  # fmt: skip
         self.input_layouts, self.desired_input_layouts = _listed(input_layouts), _listed(desired_input_layouts)
@@ -101,7 +102,8 @@ class PrepareModuleInputOutput(ParallelStyle):
 
     def __init__(
         self, *, input_layouts: Layouts = None, desired_input_layouts: Layouts = None,
-        input_kwarg_layouts: dict[str, Placement] | None = None, desired_input_kwarg_layouts: dict[str, Placement] | None = None,
+        input_kwarg_layouts: dict[str, Placement] | None = None,
+        desired_input_kwarg_layouts: dict[str, Placement] | None = None,
         use_local_input: bool = False, output_layouts: Layouts = None, desired_output_layouts: Layouts = None,
         use_local_output: bool = True,
     ) -> None:  # fmt: skip

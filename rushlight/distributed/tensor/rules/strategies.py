@@ -1,7 +1,7 @@
 """Strategies: for one dimension of a mesh, which placements of its inputs an operator can work with, and what comes out.
 
-A rule gets the operator's call with a Spec for each distributed tensor and returns strategies. Every dimension of the mesh takes
-the strategy that moves the least data.
+A rule gets the operator's call with a Spec for each distributed tensor and returns strategies. Every dimension of the mesh
+takes the strategy that moves the least data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Strategy:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of an operator: `specs` of the distributed tensors in its arguments, in order; `outputs` are the results' shapes."""
+    """A call of an operator: `specs` of the distributed tensors in its arguments, in order; shapes of the `outputs`."""
 
     op: Any
     args: tuple
