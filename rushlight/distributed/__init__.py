@@ -42,7 +42,7 @@ from rushlight.distributed.engine.errors import (
     QueueEmptyError,
 )
 from rushlight.distributed.engine.process_group import ProcessGroup
-from rushlight.distributed.engine.reduce_op import ReduceOp
+from rushlight.distributed.engine.reduce_op import ReduceOp, supports_complex
 from rushlight.distributed.engine.reduce_op import premul_sum as _make_nccl_premul_sum
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.gathers import all_gather, all_gather_coalesced, all_to_all, gather, reduce_scatter, scatter

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_tensor, check_tensors
 from rushlight.distributed.engine import algorithms
 from rushlight.distributed.engine.algorithms import Channel
-from rushlight.distributed.engine.buffers import Buffer, source, staged, target
+from rushlight.distributed.engine.buffers import Buffer, flat, source, staged, target
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
@@ -86,8 +85,8 @@ def _all_reduce(members: ProcessGroup, name: str, tensors: list[Tensor], op: Red
 
     def start(channel: Channel) -> Iterator[Any]:
         for buffer, reduction in zip(buffers, reductions, strict=True):
-            reduction.before(buffer.tensor)
-        return itertools.chain.from_iterable([
+            reduction.before(flat(buffer.tensor))
+        return algorithms.together([
             algorithms.all_reduce(channel, buffer, reduction) for buffer, reduction in zip(buffers, reductions, strict=True)
         ])
 
@@ -101,7 +100,7 @@ def _all_reduce(members: ProcessGroup, name: str, tensors: list[Tensor], op: Red
 
 def deliver_reduced(buffer: Buffer, reduction: Reduction) -> None:
     """Finish a reduction in its buffer, and write it back where that is a staging copy."""
-    reduction.after(buffer.tensor)
+    reduction.after(flat(buffer.tensor))
     buffer.deliver()
 
 
@@ -123,7 +122,7 @@ def reduce(
     buffer = target(tensor, load=True) if at_root else source(staged(tensor) if reduction.scales else tensor)
 
     def start(channel: Channel) -> Iterator[Any]:
-        reduction.before(buffer.tensor)
+        reduction.before(flat(buffer.tensor))
         return algorithms.reduce(channel, buffer, reduction, root)
 
     work = members.begin(

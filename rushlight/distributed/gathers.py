@@ -15,7 +15,7 @@ from rushlight.distributed.arguments import check_count, check_same, check_tenso
 from rushlight.distributed.collectives import deliver_reduced, hand_over
 from rushlight.distributed.engine import algorithms
 from rushlight.distributed.engine.algorithms import Channel
-from rushlight.distributed.engine.buffers import Buffer, empty, joined, lie_together, source, target
+from rushlight.distributed.engine.buffers import Buffer, empty, flat, joined, lie_together, source, target
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
@@ -107,7 +107,7 @@ def reduce_scatter(
     result = target(output)
 
     def start(channel: Channel) -> Iterator[Any]:
-        reduction.before(whole.tensor)
+        reduction.before(flat(whole.tensor))
         return algorithms.reduce_scatter(channel, whole, counts, result, reduction)
 
     work = members.begin(

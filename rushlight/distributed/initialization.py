@@ -45,8 +45,9 @@ def init_process_group(
         dist.destroy_process_group()
 
     A program that was started without a launcher is the only rank of its world. RuntimeError: mpi4py or MPI is missing; the
-    backend is "nccl" or another that is not there. ValueError: called twice; `rank` or `world_size` are not MPI's;
-    `init_method` is of an unknown kind, or its variables are not set. DistBackendError: not all ranks come in time.
+    backend is "nccl" or another that is not there; a launcher of another MPI was used. ValueError: called twice; `rank` or
+    `world_size` are not MPI's; `init_method` is of an unknown kind, or its variables are not set. DistBackendError: not all
+    ranks come in time.
     """
     if registry.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -69,7 +70,12 @@ def _new_world(limit: timedelta, method: str | None, store: Store | None, rank: 
         rank, size = adoption.rank_and_size(method, rank, size)
         if size > 1:
             adoption.join(store or adoption.meeting_place(method, rank, size, limit), rank, size, limit)
-    mpi.start()
+    count = mpi.start().COMM_WORLD.size
+    if found is not None and found.by != "torchrun" and found.size > 1 == count:
+        raise RuntimeError(
+            f"{found.by} started {found.size} processes, but MPI takes each for a world of its own: start the program by "
+            f"`rushlight launch -n {found.size} program.py`, by the mpirun of this MPI, or by `srun --mpi=pmix`"
+        )
     environment.set_names_of_torchrun()
     registry.world = World(limit.total_seconds())
     endings.install(registry.world)

@@ -12,7 +12,7 @@ from rushlight.distributed.arguments import check_tensor
 from rushlight.distributed.collectives import deliver_reduced, hand_over
 from rushlight.distributed.engine import algorithms, mpi
 from rushlight.distributed.engine.algorithms import Channel
-from rushlight.distributed.engine.buffers import source, staged, target
+from rushlight.distributed.engine.buffers import flat, source, staged, target
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
@@ -70,7 +70,7 @@ def reduce_scatter_tensor(
     whole, part = source(staged(input) if shares or reduction.scales else input), target(output)
 
     def start(channel: Channel) -> Iterator[Any]:
-        reduction.before(whole.tensor)
+        reduction.before(flat(whole.tensor))
         return algorithms.reduce_scatter(channel, whole, [output.numel()] * members.size(), part, reduction)
 
     work = members.begin(

@@ -10,6 +10,7 @@ def main(torch, dist) -> None:
     check_groups(torch, dist)
     check_meshes(torch, dist)
     check_messages(torch, dist)
+    check_several_at_once(torch, dist)
     check_objects(dist)
     check_refusals(torch, dist)
     check_store(dist)
@@ -76,6 +77,20 @@ def check_messages(torch, dist) -> None:
     assert y.item() == before
     future = dist.all_reduce(z := torch.ones(2), async_op=True).get_future().then(lambda done: done.value()[0] * 2)
     assert future.wait().tolist() == [8, 8] and z.tolist() == [4, 4]
+
+
+def check_several_at_once(torch, dist) -> None:
+    """Operations that begin in one order may end in another."""
+    rank = dist.get_rank()
+    many = [torch.full((size,), rank + 1.0, dtype=kind) for size in (3, 200_000) for kind in (torch.bfloat16, torch.float32)]
+    single = torch.tensor([rank])
+    works = [dist.all_reduce_coalesced(many, async_op=True), dist.all_reduce(single, async_op=True), dist.barrier(async_op=True)]
+    for work in reversed(works):
+        work.wait()
+    assert single.item() == 6 and all((each == 10).all() for each in many)
+    gathered = [[torch.zeros(2), torch.zeros(3)] for _ in range(4)]
+    dist.all_gather_coalesced(gathered, [torch.full((2,), float(rank)), torch.full((3,), float(rank))])
+    assert [pair[0][0].item() + pair[1][2].item() for pair in gathered] == [0, 2, 4, 6]
 
 
 def check_objects(dist) -> None:

@@ -50,6 +50,7 @@ CALLS = {
     "dist.init_process_group(timeout=3)": "datetime.timedelta",
     "dist.init_process_group(world_size=2, rank=0)": "MASTER_ADDR expected, but not set",
     "os.environ.update(RANK='0', WORLD_SIZE='2'); dist.init_process_group()": "rushlight launch -n N",
+    "os.environ.update(SLURM_PROCID='0', SLURM_STEP_NUM_TASKS='2'); dist.init_process_group()": "srun --mpi=pmix",
 }
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 
 import pytest
 
 from rushlight.distributed.launcher import command, options, start_rank
 from rushlight.distributed.launcher.output import Relay
-from tests.distributed.ranks import launch, needs_mpi
+from tests.distributed.ranks import ROOT, launch, needs_mpi
 
 
 def test_options_of_torchrun_are_taken():
@@ -51,17 +54,20 @@ def test_threads_are_cores_by_ranks(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("reported", "said", "status"),
     [
-        ("prterun noticed that process rank 1 with PID 42 on node vm exited on\nsignal 9 (Killed).", "rank 1 (process 42 on vm) was killed by SIGKILL"),
-        ("   Process name: [prterun-vm-1@1,3]\n   Exit code:    7", "rank 3 ended with exit code 7"),
-        ("something that is new", "something that is new"),
+        ("42 signal 9", "rank 1 (process 42) was killed by SIGKILL", 137),
+        ("42 exit 7", "rank 1 (process 42) ended with exit code 7", 7),
+        ("42 exit 0", "words of mpirun", 1),
     ],
 )
-def test_cause_is_read_off_the_words_of_mpirun(words, said):
+def test_first_failure_is_the_cause(reported, said, status):
     relay, shown = Relay(None), io.StringIO()
-    relay.copy(io.StringIO(f"[job,1]<stderr>: a line\n{words}\n"), shown)
-    assert shown.getvalue() == "[rank 1] a line\n" and said in relay.cause(1)
+    lines = f"[job,1]<stderr>: a line\nwords of mpirun\n[job,1]<stderr>: {start_rank.REPORT} {reported}\n"
+    relay.copy(io.StringIO(lines + "[job,0]<stderr>: "), shown)
+    if "exit 0" not in reported:
+        relay.copy(io.StringIO(f"[job,0]<stderr>: {start_rank.REPORT} 43 signal 15\n"), shown)
+    assert shown.getvalue() == "[rank 1] a line\n" and said in relay.cause(1) and relay.status(1) == status
 
 
 @needs_mpi
@@ -76,6 +82,20 @@ def test_output_variables_and_exit_code(tmp_path):
     done = launch(2, str(program), "--word", options=("--threads", "1", "--master-port", "123", "--log-dir", str(tmp_path)))
     line = "['1', '2', '1', '2', '127.0.0.1', '123'] 1 ['--word']\n"
     assert done.returncode == 5 and f"[rank 1] {line}" in done.stdout
-    assert "rank 1 ended with exit code 5" in done.stderr
+    assert "ended with exit code 5; all other ranks were ended" in done.stderr
     assert (tmp_path / "rank_1.log").read_text() == line
     assert launch(1, str(tmp_path / "nothing.py")).returncode == 2
+
+
+@needs_mpi
+def test_mpirun_itself_starts_ranks(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, torch, torch.distributed as dist\ndist.init_process_group()\nx = torch.ones(2)\ndist.all_reduce(x)\n"
+        "os.write(1, f'{os.environ[\"RANK\"]} {x.tolist()}\\n'.encode())\n"
+    )
+    mpirun = [command.find_mpirun(None), "-n", "2", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1"}
+    line = [*mpirun, sys.executable, "-m", "rushlight", "exec", str(program)]
+    done = subprocess.run(line, cwd=ROOT, env={**os.environ, **root}, capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.splitlines()) == ["0 [2.0, 2.0]", "1 [2.0, 2.0]"], done.stderr

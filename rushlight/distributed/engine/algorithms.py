@@ -7,6 +7,7 @@ does, whose sums are vector code, and it has no 16-bit floats.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -36,6 +37,12 @@ class Channel:
     def receive(self, tensor: Tensor, rank: int) -> Any:
         """Begin to receive a tensor."""
         return self.pairs.Irecv(Buffer(tensor, None).whole, rank, self.tag)
+
+
+def together(each: Sequence[Requests]) -> Requests:
+    """Return the requests of several operations, all of which begin now: MPI's collectives must begin alike on all ranks."""
+    first = [next(requests) for requests in each]
+    return itertools.chain.from_iterable(itertools.chain([one], rest) for one, rest in zip(first, each, strict=True))
 
 
 def all_reduce(channel: Channel, buffer: Buffer, reduction: Reduction) -> Requests:

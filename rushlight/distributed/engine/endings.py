@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing import util
-from types import FrameType, TracebackType
+from types import TracebackType
 
 from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.world import World
@@ -29,9 +29,11 @@ def install(world: World) -> None:
     at_exit(functools.partial(_leave, world))
     if world.size == 1:
         return
-    previous = sys.excepthook
+    previous, pid = sys.excepthook, os.getpid()
 
     def on_error(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        if os.getpid() != pid:  # a forked child, such as a worker of a DataLoader, is no rank
+            return previous(kind, error, traceback)
         world.failed = True
         _flush(f"rank {world.rank} of {world.size} raised an error, which ends all ranks:")
         previous(kind, error, traceback)
@@ -40,7 +42,7 @@ def install(world: World) -> None:
 
     sys.excepthook = on_error
     if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, lambda number, frame: _terminate(world, frame))
+        signal.signal(signal.SIGTERM, lambda number, frame: _terminate(world, pid))
 
 
 def at_exit(function: Callable[[], object], after_mpi: bool = False) -> None:
@@ -67,7 +69,8 @@ def _all_have_left(world: World) -> bool:
     world.notes.say_goodbye(dict(world.counts))
     request, end = world.notes.comm.Ibarrier(), time.monotonic() + _LAST_MEETING
     while not mpi.poll(request, 0.2):
-        if gone := world.ended(range(world.size)):
+        gone = world.ended(range(world.size))
+        if gone and not mpi.poll(request, 0.2):
             _flush(f"rank {world.rank} has left the program; rank {gone[0]} died before it did")
             return False
         if time.monotonic() >= end:
@@ -82,11 +85,14 @@ def _leave_unfinished() -> None:
     mpi.end_all(1)
 
 
-def _terminate(world: World, frame: FrameType | None) -> None:
-    waits = "; ".join(map(str, world.activity.waits())) or "no operation"
-    gone = world.ended([rank for rank in range(world.size) if rank != world.rank])
-    who = f"; gone before: {', '.join(f'rank {rank}' for rank in gone)}" if gone else ""
-    _flush(f"rank {world.rank} of {world.size} was terminated while it waited in {waits}{who}")
+def _terminate(world: World, pid: int) -> None:
+    """Say what the rank was waiting in, and end; a forked child only ends."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.getpid() == pid:
+        waits = "; ".join(map(str, world.activity.waits())) or "no operation"
+        gone = world.ended([rank for rank in range(world.size) if rank != world.rank])
+        who = f"; gone before: {', '.join(f'rank {rank}' for rank in gone)}" if gone else ""
+        _flush(f"rank {world.rank} of {world.size} was terminated while it waited in {waits}{who}")
     os._exit(_TERMINATED)
 
 

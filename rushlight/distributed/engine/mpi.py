@@ -79,17 +79,16 @@ def end_all(status: int) -> None:
     load().COMM_WORLD.Abort(status)
 
 
-def poll(request: Any, seconds: float, status: Any = None, eager: bool = True) -> bool:
+def poll(request: Any, seconds: float, status: Any = None) -> bool:
     """Test a request until it is complete or the time is up; return whether it is complete.
 
-    `status` is filled for a message that was received. Without `eager` it pauses between tests from the beginning, which
-    leaves the processor to others. DistBackendError: the request failed.
+    `status` is filled for a message that was received. DistBackendError: the request failed.
     """
     if _test(request, status):
         return True
     now = time.monotonic()
     end, pause = now + seconds, _SHORTEST_PAUSE
-    eager_end = min(end, now + _EAGER) if eager else now
+    eager_end = min(end, now + _EAGER)
     while now < end:
         if now < eager_end:
             os.sched_yield()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 _TASK_PERIOD = 0.1  # seconds between two runs of the tasks
-_SLICE = 0.5e-3  # seconds of testing one operation, in which no other thread can test it
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 50e-6, 500e-6  # seconds between two tests of what is outstanding
 
 
 class Advancing(Protocol):
@@ -30,11 +30,13 @@ class Progress:
         self._tasks: list[Callable[[], None]] = []
         self._wake = threading.Event()
         self._stopping = False
+        self._pause = _SHORTEST_PAUSE
         self._thread: threading.Thread | None = None
 
     def watch(self, work: Advancing) -> None:
         """Advance an operation until it is complete."""
         self._works.append(work)
+        self._pause = _SHORTEST_PAUSE
         self._start()
         self._wake.set()
 
@@ -70,11 +72,10 @@ class Progress:
                 due = time.monotonic() + _TASK_PERIOD
 
     def _advance(self) -> None:
-        """Test the oldest operation for a moment, then the others once."""
+        """Test all operations once, then pause: the longer, the longer nothing has happened."""
         works = list(self._works)
-        tested = [work.advance(_SLICE if work is works[0] else 0, wait=False) for work in works]
-        for work, done in zip(works, tested, strict=True):
-            if done:
-                self._works.remove(work)
-        if not any(tested):
-            time.sleep(0)
+        complete = [work for work in works if work.advance(0, wait=False)]
+        for work in complete:
+            self._works.remove(work)
+        self._pause = _SHORTEST_PAUSE if complete else min(self._pause * 1.2, _LONGEST_PAUSE)
+        time.sleep(self._pause)

@@ -62,3 +62,8 @@ def kind_of(op: RedOpType | ReduceOp) -> RedOpType:
 def premul_sum(factor: float | Tensor) -> ReduceOp:
     """Return the operation that multiplies each rank's values by `factor` and adds them."""
     return ReduceOp(RedOpType.PREMUL_SUM, factor)
+
+
+def supports_complex(reduceOp: RedOpType | ReduceOp) -> bool:  # noqa: N803  (torch's name)
+    """Return whether an operation reduces complex numbers: sums and means do."""
+    return kind_of(reduceOp) in (RedOpType.SUM, RedOpType.AVG, RedOpType.PREMUL_SUM)

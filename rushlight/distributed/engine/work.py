@@ -89,14 +89,14 @@ class Work:
         if not self._lock.acquire(blocking=wait):
             return False
         try:
-            return self._done or self._advance(seconds, eager=wait)
+            return self._done or self._advance(seconds)
         finally:
             self._lock.release()
 
-    def _advance(self, seconds: float, eager: bool) -> bool:
+    def _advance(self, seconds: float) -> bool:
         try:
             while self._request is not None:
-                if not mpi.poll(self._request, seconds, self._status, eager):
+                if not mpi.poll(self._request, seconds, self._status):
                     return False
                 self._request = next(self._requests, None)
             if self._finish is not None:
@@ -114,10 +114,13 @@ class Work:
         )
 
     def _fail(self, error: BaseException) -> None:
-        self._error = error
-        self._group.fault = error
-        self._group.world.lost.append(self)
-        self._complete()
+        """Give the operation up, unless it is complete by now. MPI may still write to its memory, which is kept."""
+        with self._lock:
+            if self._done:
+                return
+            self._error = self._group.fault = error
+            self._group.world.lost.append(self)
+            self._complete()
 
     def _complete(self) -> None:
         self._done, self._finish = True, None

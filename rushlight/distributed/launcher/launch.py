@@ -87,9 +87,10 @@ class _Launch:
         if self._interrupted:
             print("rushlight launch: interrupted; all ranks were ended", file=sys.stderr)
             return 128 + signal.SIGINT
+        status = self._relay.status(status if status >= 0 else 128 - status)
         if status:
             print(f"rushlight launch: {self._relay.cause(status)}", file=sys.stderr)
-        return status if status >= 0 else 128 - status
+        return status
 
 
 def _die_with_parent() -> None:

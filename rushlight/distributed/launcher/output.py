@@ -1,4 +1,4 @@
-"""The output of ranks: each line with the number of its rank, and what mpirun says of one that died."""
+"""The output of ranks: each line with the number of its rank, and how the first that failed ended."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import threading
 from pathlib import Path
 from typing import IO
 
+from rushlight.distributed.launcher.start_rank import REPORT
+
 _TAG = re.compile(r"^\[[^\]]*?,(\d+)\]<(?:stdout|stderr)>: ?")
-_DIED = re.compile(r"process rank (\d+) with PID (\d+) on node (\S+) exited on\s+signal (\d+)")
-_EXITED = re.compile(r"Process name: \[.*,(\d+)\]\s+Exit code:\s+(\d+)")
-_LEFT = re.compile(r"due to process rank (\d+) with PID (\d+) on node (\S+) exiting improperly")
-_ABORTED = re.compile(r"due to process rank (\d+) with PID \d+ on node (\S+) calling")
+_REPORT = re.compile(rf"{REPORT} (\d+) (exit|signal) (\d+)")
 
 
 class Relay:
-    """Copies what mpirun prints: lines of ranks under their numbers, its own words only where they explain nothing here."""
+    """Copies what mpirun prints: lines of ranks under their numbers. It keeps the words of mpirun, and what is reported of a
+    rank that failed."""
 
     def __init__(self, log_dir: str | None) -> None:
         self._folder = Path(log_dir) if log_dir else None
@@ -24,6 +24,7 @@ class Relay:
             self._folder.mkdir(parents=True, exist_ok=True)
         self._files: dict[str, IO[str]] = {}
         self._own: list[str] = []
+        self._failure: tuple[str, str, str, int] | None = None
         self._lock = threading.Lock()
 
     def copy(self, source: IO[str], sink: IO[str]) -> None:
@@ -32,13 +33,24 @@ class Relay:
             tag = _TAG.match(line)
             if tag is None:
                 self._own.append(line)
-                continue
-            text = line[tag.end() :]
-            with self._lock:
-                sink.write(f"[rank {tag[1]}] {text}")
-                sink.flush()
-                if self._folder:
-                    self._file(tag[1]).write(text)
+            elif report := _REPORT.search(line):
+                self._note(tag[1], report[1], report[2], int(report[3]))
+                self._show(sink, tag[1], line[tag.end() : report.start()])
+            else:
+                self._show(sink, tag[1], line[tag.end() :])
+
+    def _note(self, rank: str, process: str, how: str, number: int) -> None:
+        if self._failure is None and number:
+            self._failure = rank, process, how, number
+
+    def _show(self, sink: IO[str], rank: str, text: str) -> None:
+        if not text:
+            return
+        with self._lock:
+            sink.write(f"[rank {rank}] {text}")
+            sink.flush()
+            if self._folder:
+                self._file(rank).write(text)
 
     def _file(self, rank: str) -> IO[str]:
         if rank not in self._files:
@@ -51,20 +63,19 @@ class Relay:
         for file in self._files.values():
             file.close()
 
+    def status(self, otherwise: int) -> int:
+        """Return the exit status of the first rank that failed, 128 and its signal, or mpirun's."""
+        if self._failure is None:
+            return otherwise
+        return self._failure[3] + (128 if self._failure[2] == "signal" else 0)
+
     def cause(self, status: int) -> str:
-        """Return which rank ended the program, and how; mpirun's own words where these say no more."""
-        words = "".join(self._own)
-        plain = " ".join(words.split())
-        if found := _DIED.search(plain):
-            name = _signal_name(int(found[4]))
-            return f"rank {found[1]} (process {found[2]} on {found[3]}) was killed by {name}; all other ranks were ended"
-        if found := _ABORTED.search(plain):
-            return f"rank {found[1]} raised an error; all other ranks were ended"
-        if found := _LEFT.search(plain):
-            return f"rank {found[1]} ended without waiting for the others, which were ended"
-        if found := _EXITED.search(plain):
-            return f"rank {found[1]} ended with exit code {found[2]}; all other ranks were ended"
-        return words.strip() or f"mpirun ended with exit code {status}"
+        """Return which rank ended the program, and how; mpirun's own words where no rank did."""
+        if self._failure is None:
+            return "".join(self._own).strip() or f"mpirun ended with exit code {status}"
+        rank, process, how, number = self._failure
+        end = f"ended with exit code {number}" if how == "exit" else f"was killed by {_signal_name(number)}"
+        return f"rank {rank} (process {process}) {end}; all other ranks were ended"
 
 
 def _signal_name(number: int) -> str:
