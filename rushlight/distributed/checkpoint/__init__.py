@@ -7,7 +7,7 @@ From the bottom up: `metadata` (what a checkpoint says of itself), `flattening` 
 from rushlight.core.absent import absent_class, absent_function
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from rushlight.distributed.checkpoint.loading import DefaultLoadPlanner, load
-from rushlight.distributed.checkpoint.metadata import CheckpointException, Metadata
+from rushlight.distributed.checkpoint.metadata import CheckpointException
 from rushlight.distributed.checkpoint.saving import async_save, save
 from rushlight.distributed.checkpoint.stateful import Stateful
 
@@ -20,6 +20,6 @@ load_state_dict = absent_function("torch.distributed.checkpoint.load_state_dict"
 save_state_dict = absent_function("torch.distributed.checkpoint.save_state_dict", "save is its successor")
 
 __all__ = [
-    "CheckpointException", "DefaultLoadPlanner", "FileSystemReader", "FileSystemWriter", "Metadata", "Stateful", "async_save",
+    "CheckpointException", "DefaultLoadPlanner", "FileSystemReader", "FileSystemWriter", "Stateful", "async_save",
     "load", "save",
 ]  # fmt: skip

@@ -33,14 +33,16 @@ def _average(group: ProcessGroup, flat: Tensor) -> Future[Tensor]:
     return all_reduce(flat, group=group, async_op=True).get_future().then(lambda future: future.value()[0])
 
 
-def fp16_compress_hook(state: Any, bucket: GradBucket) -> Future[Tensor]:
-    """Average the bucket as float16: half of the bytes of float32. `state` is the group, or has it as `process_group`."""
-    return _compressed(state, bucket, float16)
+def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
+    """Average the bucket as float16: half of the bytes of float32. The group is `process_group`, or what it has by
+    that name; None stands for all ranks."""
+    return _compressed(process_group, bucket, float16)
 
 
-def bf16_compress_hook(state: Any, bucket: GradBucket) -> Future[Tensor]:
-    """Average the bucket as bfloat16: half of the bytes of float32. `state` is the group, or has it as `process_group`."""
-    return _compressed(state, bucket, bfloat16)
+def bf16_compress_hook(process_group: Any, bucket: GradBucket) -> Future[Tensor]:
+    """Average the bucket as bfloat16: half of the bytes of float32. The group is `process_group`, or what it has by
+    that name; None stands for all ranks."""
+    return _compressed(process_group, bucket, bfloat16)
 
 
 def _compressed(state: Any, bucket: GradBucket, kind: dtype) -> Future[Tensor]:
