@@ -28,7 +28,8 @@ class _Task:
     """The state of one backward call: pending edges per node, summed gradients, captured results.
 
     With captures, `needed` holds the nodes to run: those from which a captured edge can be reached, and with `accumulate` the
-    captured nodes themselves. `number` identifies the call; `running` is the current node, in anomaly mode.
+    captured nodes themselves. `number` identifies the call; `running` is the current node, in anomaly mode. `callbacks` run at
+    the end; a call inside another one's node shares those of the outermost.
     """
 
     def __init__(self, roots: Sequence[Edge], captures: Sequence[Edge] | None, accumulate: bool):
@@ -39,6 +40,8 @@ class _Task:
         self._pushed = itertools.count()  # breaks ties in insertion order, as in C
         self.number = next(_numbers)
         self.running: Node | None = None
+        outer = state.backward_task
+        self.callbacks: list[Callable[[], None]] = [] if outer is None else outer.callbacks
         if captures is None:
             self.awaited = count_edges(dict.fromkeys(node for node, _ in roots))
         else:
@@ -143,9 +146,26 @@ def run_backward(
         while task.ready:
             _, _, node = heapq.heappop(task.ready)
             _step(task, node, retain_graph)
+        if task.callbacks and before[1] is None:
+            _run_callbacks(task.callbacks)
     finally:
         state.grad_enabled, state.backward_task, state.saved_tensor_hooks = before
     return [task.captured[edge] for edge in captures or ()]
+
+
+def _run_callbacks(callbacks: list[Callable[[], None]]) -> None:
+    while callbacks:  # a callback may add others
+        callbacks.pop(0)()
+
+
+def queue_callback(callback: Callable[[], None]) -> None:
+    """Call `callback` at the end of the outermost backward call that runs in this thread. RuntimeError outside of backward.
+
+    It is not called when that backward raises.
+    """
+    if state.backward_task is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    state.backward_task.callbacks.append(callback)
 
 
 def _step(task: _Task, node: Node, retain_graph: bool) -> None:

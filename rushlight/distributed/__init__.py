@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from rushlight.core.absent import absent_class
 from rushlight.core.lazy_module import lazy_names
 from rushlight.distributed.backends import (
     Backend,
@@ -79,10 +78,12 @@ _all_gather_base, _reduce_scatter_base = all_gather_into_tensor, reduce_scatter_
 all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 reduce_op = ReduceOp
 
-GradBucket = absent_class("torch.distributed.GradBucket")
-
 _lazy_name, __dir__ = lazy_names(
-    globals(), {"rushlight.distributed.device_mesh": ("DeviceMesh", "init_device_mesh")}
+    globals(),
+    {
+        "rushlight.distributed.device_mesh": ("DeviceMesh", "init_device_mesh"),
+        "rushlight.distributed.reducer.buckets": ("GradBucket",),
+    },
 )
 _MODULES = ("algorithms", "checkpoint", "device_mesh", "distributed_c10d", "fsdp", "nn", "optim", "rpc", "tensor")
 

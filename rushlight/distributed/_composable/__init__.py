@@ -1,1 +1,1 @@
-"""`torch.distributed._composable`: sharding as a function, which is not here yet."""
+"""`torch.distributed._composable`: the old names of functions that change modules."""

@@ -1,8 +1,8 @@
-"""`torch.distributed._composable.fsdp`: sharding as a function, which is not here yet."""
+"""`torch.distributed._composable.fsdp`: the old name of `fully_shard` in `torch.distributed.fsdp`."""
 
-from rushlight.core.absent import absent_class, absent_function
+from rushlight.distributed.fsdp.fully_shard import FSDPModule, fully_shard, register_fsdp_forward_method
+from rushlight.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 
-CPUOffloadPolicy = absent_class("torch.distributed._composable.fsdp.CPUOffloadPolicy")
-FSDPModule = absent_class("torch.distributed._composable.fsdp.FSDPModule")
-MixedPrecisionPolicy = absent_class("torch.distributed._composable.fsdp.MixedPrecisionPolicy")
-fully_shard = absent_function("torch.distributed._composable.fsdp.fully_shard")
+__all__ = [
+    "CPUOffloadPolicy", "FSDPModule", "MixedPrecisionPolicy", "OffloadPolicy", "fully_shard", "register_fsdp_forward_method",
+]  # fmt: skip

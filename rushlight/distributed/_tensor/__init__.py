@@ -1,10 +1,11 @@
-"""`torch.distributed._tensor`: tensors that are spread over processes, which is not here yet."""
+"""`torch.distributed._tensor`: the old name of `torch.distributed.tensor`."""
 
-from rushlight.core.absent import absent_class, absent_function
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.tensor.api import distribute_module, distribute_tensor
+from rushlight.distributed.tensor.dtensor import DTensor
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
-DTensor = absent_class("torch.distributed._tensor.DTensor")
-Shard = absent_class("torch.distributed._tensor.Shard")
-Replicate = absent_class("torch.distributed._tensor.Replicate")
-Placement = absent_class("torch.distributed._tensor.Placement")
-DeviceMesh = absent_class("torch.distributed._tensor.DeviceMesh")
-distribute_tensor = absent_function("torch.distributed._tensor.distribute_tensor")
+__all__ = [
+    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor",
+    "init_device_mesh",
+]  # fmt: skip

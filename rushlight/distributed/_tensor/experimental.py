@@ -1,6 +1,5 @@
-"""`torch.distributed._tensor.experimental`: tensors over several processes, which is not here yet."""
+"""`torch.distributed._tensor.experimental`: the old name of `torch.distributed.tensor.experimental`."""
 
-from rushlight.core.absent import absent_function
+from rushlight.distributed.tensor.experimental import implicit_replication, local_map
 
-implicit_replication = absent_function("torch.distributed._tensor.experimental.implicit_replication")
-local_map = absent_function("torch.distributed._tensor.experimental.local_map")
+__all__ = ["implicit_replication", "local_map"]

@@ -1,7 +1,5 @@
-"""`torch.distributed.algorithms`: ways of communicating, which is not here yet."""
+"""`torch.distributed.algorithms`: uneven inputs (`join`), and ways of exchanging gradients (`ddp_comm_hooks`)."""
 
-from rushlight.core.absent import absent_class
+from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 
-Join = absent_class("torch.distributed.algorithms.Join")
-Joinable = absent_class("torch.distributed.algorithms.Joinable")
-JoinHook = absent_class("torch.distributed.algorithms.JoinHook")
+__all__ = ["Join", "JoinHook", "Joinable"]

@@ -1,7 +1,9 @@
-"""`torch.distributed.checkpoint.default_planner`: plans of what each process saves, which is not here yet."""
+"""`torch.distributed.checkpoint.default_planner`: what a load does with missing names."""
 
 from rushlight.core.absent import absent_class
+from rushlight.distributed.checkpoint.loading import DefaultLoadPlanner
 
-DefaultLoadPlanner = absent_class("torch.distributed.checkpoint.default_planner.DefaultLoadPlanner")
 DefaultSavePlanner = absent_class("torch.distributed.checkpoint.default_planner.DefaultSavePlanner")
 _EmptyStateDictLoadPlanner = absent_class("torch.distributed.checkpoint.default_planner._EmptyStateDictLoadPlanner")
+
+__all__ = ["DefaultLoadPlanner", "DefaultSavePlanner"]

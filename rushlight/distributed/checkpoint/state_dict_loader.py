@@ -1,7 +1,9 @@
-"""`torch.distributed.checkpoint.state_dict_loader`: loading of several processes' states, which is not here yet."""
+"""`torch.distributed.checkpoint.state_dict_loader`: load under the name of its module."""
 
 from rushlight.core.absent import absent_function
+from rushlight.distributed.checkpoint.loading import load
 
-load = absent_function("torch.distributed.checkpoint.state_dict_loader.load")
-load_state_dict = absent_function("torch.distributed.checkpoint.state_dict_loader.load_state_dict")
-_load_state_dict = absent_function("torch.distributed.checkpoint.state_dict_loader._load_state_dict")
+load_state_dict = absent_function("torch.distributed.checkpoint.state_dict_loader.load_state_dict", "load is its successor")
+_load_state_dict = absent_function("torch.distributed.checkpoint.state_dict_loader._load_state_dict", "load is its successor")
+
+__all__ = ["load", "load_state_dict"]

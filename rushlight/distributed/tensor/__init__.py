@@ -1,12 +1,17 @@
-"""`torch.distributed.tensor`: tensors that are spread over processes, which is not here yet."""
+"""`torch.distributed.tensor`: tensors that lie on the ranks of a mesh.
 
-from rushlight.core.absent import absent_class, absent_function
+From the bottom up: `placement_types` and `layout` say how a tensor lies, `redistribution` moves parts, `rules` say with which
+placements operators work, `dispatch` runs operators on the parts, `dtensor` is the class, `api` and `constructors` make
+distributed tensors, `parallel` spreads modules.
+"""
 
-DTensor = absent_class("torch.distributed.tensor.DTensor")
-Placement = absent_class("torch.distributed.tensor.Placement")
-Shard = absent_class("torch.distributed.tensor.Shard")
-Replicate = absent_class("torch.distributed.tensor.Replicate")
-Partial = absent_class("torch.distributed.tensor.Partial")
-DeviceMesh = absent_class("torch.distributed.tensor.DeviceMesh")
-distribute_tensor = absent_function("torch.distributed.tensor.distribute_tensor")
-distribute_module = absent_function("torch.distributed.tensor.distribute_module")
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.tensor.api import distribute_module, distribute_tensor
+from rushlight.distributed.tensor.constructors import empty, full, ones, rand, randn, zeros
+from rushlight.distributed.tensor.dtensor import DTensor
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+
+__all__ = [
+    "DTensor", "DeviceMesh", "Partial", "Placement", "Replicate", "Shard", "distribute_module", "distribute_tensor", "empty",
+    "full", "init_device_mesh", "ones", "rand", "randn", "zeros",
+]  # fmt: skip

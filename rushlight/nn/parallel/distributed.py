@@ -1,5 +1,270 @@
-"""`torch.nn.parallel.distributed`: DistributedDataParallel under the name of its module."""
+"""DistributedDataParallel: each rank trains a copy of the module on its own inputs, with gradients averaged over ranks."""
 
-from rushlight.nn.parallel import DistributedDataParallel
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rushlight.autograd.grad_mode import is_grad_enabled
+from rushlight.core.device import CPU, device
+from rushlight.core.dtype import int32
+from rushlight.core.following import runs_as_it_is
+from rushlight.core.tensor import Tensor
+from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
+from rushlight.distributed.collectives import all_reduce
+from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.engine.process_group import ProcessGroup
+from rushlight.distributed.engine.reduce_op import ReduceOp
+from rushlight.distributed.groups import default_group
+from rushlight.distributed.reducer.buckets import FIRST_BUCKET_BYTES
+from rushlight.distributed.reducer.graph_walk import tensors_in
+from rushlight.distributed.reducer.reducer import Reducer
+from rushlight.distributed.reducer.replicas import broadcast_all, check_same_shapes
+from rushlight.nn.modules.module import Module
+from rushlight.ops.construct import tensor
 
 __all__ = ["DistributedDataParallel"]
+
+_DEFAULT_BUCKET_MB = 25
+_outside = runs_as_it_is("it exchanges tensors with other ranks, outside of captured graphs")
+
+
+class DistributedDataParallel(Module, Joinable):
+    """A module whose gradients are averaged over the ranks of a group while the backward pass runs.
+
+    Parameters and buffers are copied from rank 0 at the beginning. Gradients travel in buckets of `bucket_cap_mb` (the first:
+    1 MiB). `find_unused_parameters` is for modules of which a loss may not depend on all parameters, `static_graph` for ones
+    whose graph is the same in each step. With `gradient_as_bucket_view` the `.grad` are parts of the buckets, which saves a
+    copy. Buffers are copied from rank 0 before each forward pass, unless `forward_sync_buffers` is False; with
+    `broadcast_buffers=False` they are not even copied at the beginning.
+
+        model = DistributedDataParallel(module)
+        model(x).sum().backward()  # the .grad are the averages of all ranks
+
+    The state dict has the module's keys with `module.` before them. RuntimeError: no parameter requires grad, or ranks have
+    different modules. ValueError: `device_ids` or `output_device` are given, or no group exists.
+    """
+
+    def __init__(
+        self, module: Module, device_ids: list | None = None, output_device: Any = None, dim: int = 0,
+        broadcast_buffers: bool | None = None, init_sync: bool = True, process_group: ProcessGroup | None = None,
+        bucket_cap_mb: float | None = None, find_unused_parameters: bool = False, check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False, static_graph: bool = False, device_mesh: DeviceMesh | None = None,
+        forward_sync_buffers: bool | None = None,
+    ) -> None:  # fmt: skip
+        Module.__init__(self)
+        Joinable.__init__(self)
+        self.process_group = _group_of(process_group, device_mesh)
+        _check(module, device_ids, output_device)
+        self.module = module
+        self.device_mesh, self.dim, self.device_ids, self.output_device = device_mesh, dim, None, None
+        self.device, self.device_type, self.is_multi_device_module = CPU, "cpu", False
+        if None not in (broadcast_buffers, forward_sync_buffers):
+            raise ValueError("Cannot specify both broadcast_buffers and forward_sync_buffers: give the latter.")
+        self.broadcast_buffers = False not in (broadcast_buffers, forward_sync_buffers)
+        self.find_unused_parameters = find_unused_parameters
+        self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self.bucket_bytes_cap = int((_DEFAULT_BUCKET_MB if bucket_cap_mb is None else bucket_cap_mb) * (1 << 20))
+        first = FIRST_BUCKET_BYTES if bucket_cap_mb is None else min(FIRST_BUCKET_BYTES, self.bucket_bytes_cap)
+        named = [pair for pair in self._kept(module.named_parameters()) if pair[1].requires_grad]
+        if not named:
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient."
+            )
+        self.modules_buffers = [buffer for _, buffer in self._kept(module.named_buffers())]
+        if init_sync:
+            check_same_shapes([parameter for _, parameter in named], self.process_group)
+            self._copy_from(0, buffers=broadcast_buffers is not False)
+        names, parameters = zip(*named, strict=True)
+        self.reducer = Reducer(
+            parameters, names, self.process_group, (first, self.bucket_bytes_cap), as_views=gradient_as_bucket_view,
+            find_unused=find_unused_parameters, static_graph=static_graph,
+        )  # fmt: skip
+        self._divides_by_all = True
+
+    def _kept(self, named: Any) -> list[tuple[str, Tensor]]:
+        return [(name, each) for name, each in named if name not in self.parameters_to_ignore]
+
+    def _copy_from(self, root: int, buffers: bool = True) -> None:
+        """Copy parameters and buffers of the group's rank `root` to all ranks."""
+        parameters = [each for _, each in self._kept(self.module.named_parameters())]
+        broadcast_all(parameters + (self.modules_buffers if buffers else []), self.process_group, root)
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """Call the module, and expect a backward pass from what it returns."""
+        self._before_forward()
+        output = self.module(*inputs, **kwargs)
+        self._after_forward(output)
+        return output
+
+    @_outside
+    def _before_forward(self) -> None:
+        counting = Join.notify_join_context(self) if is_grad_enabled() else None
+        reduces = is_grad_enabled() and self.require_backward_grad_sync
+        if counting is not None:
+            active = int(counting.result()[0].item())
+            self.reducer.divisor = self.process_group.size() if self._divides_by_all else active
+            _agree_to_reduce(self, reduces)
+        if reduces:
+            self.reducer.rebuild()
+        if self._copies_buffers():
+            self._copy_buffers()
+
+    @_outside
+    def _after_forward(self, output: Any) -> None:
+        if not is_grad_enabled():
+            return
+        if self.require_backward_grad_sync:
+            self.require_forward_param_sync = True
+            self.reducer.prepare(tensors_in(output))
+        else:
+            self.require_forward_param_sync = False
+            self.reducer.disarm()
+
+    def _copies_buffers(self) -> bool:
+        return self.require_forward_param_sync and self.broadcast_buffers and bool(self.modules_buffers)
+
+    def _copy_buffers(self) -> None:
+        root = _last_active(self, True) if self._join_config.enable else 0
+        broadcast_all(self.modules_buffers, self.process_group, root)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Context manager in which gradients add up on each rank; the next pass outside of it averages the sums.
+
+        The forward pass must be inside, too.
+        """
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    def register_comm_hook(self, state: object, hook: Callable) -> None:
+        """Have `hook(state, bucket)` exchange the gradients of each GradBucket in place of an average by all_reduce.
+
+        It returns a Future of one flat tensor, the gradients to use; see `algorithms.ddp_comm_hooks`. TypeError for a hook
+        that cannot be called; RuntimeError for a second one.
+        """
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self.reducer.hook is not None:
+            raise RuntimeError("register_comm_hook can only be called once.")
+        self.reducer.hook = lambda bucket: hook(state, bucket)
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """Return what can be said of the wrapped module and its buckets."""
+        sizes = [bucket.flat.nbytes for bucket in self.reducer.buckets]
+        return {
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(), "backend_name": "mpi",
+            "module_name": type(self.module).__name__, "bucket_cap_bytes": self.bucket_bytes_cap,
+            "bucket_sizes": ", ".join(map(str, sizes)), "find_unused_parameters": self.find_unused_parameters,
+            "broadcast_buffers": self.broadcast_buffers, "gradient_as_bucket_view": self.gradient_as_bucket_view,
+            "static_graph": self.static_graph,
+        }  # fmt: skip
+
+    def _set_static_graph(self) -> None:
+        """Say that the graph is the same in each step, as `static_graph` does."""
+        self.static_graph = self.reducer.static_graph = True
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Module, names: list[str]) -> None:
+        """Have DistributedDataParallel leave these parameters and buffers of a module alone."""
+        module._ddp_params_and_buffers_to_ignore = list(names)
+
+    # Uneven inputs
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """Return a context manager for loops over inputs of which ranks have different numbers; see `Join`.
+
+        Gradients are divided by the number of all ranks, or with `divide_by_initial_world_size=False` of those with inputs.
+        """
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )  # fmt: skip
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """Return what a rank without inputs does; takes `divide_by_initial_world_size`."""
+        self._divides_by_all = kwargs.get("divide_by_initial_world_size", True)
+        return _Shadow(self)
+
+    @property
+    def join_device(self) -> device:
+        """Return the CPU."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> ProcessGroup:
+        """Return the group that gradients are averaged over."""
+        return self.process_group
+
+
+class _Shadow(JoinHook):
+    """What a rank without inputs does in each step of the others: it takes part in their collectives, with zeros."""
+
+    def __init__(self, model: DistributedDataParallel) -> None:
+        self.model = model
+
+    def main_hook(self) -> None:
+        model = self.model
+        reduces = _agree_to_reduce(model, None)
+        if reduces:
+            model.reducer.rebuild()
+        if model._copies_buffers():
+            broadcast_all(model.modules_buffers, model.process_group, _last_active(model, False))
+        model.require_forward_param_sync = reduces
+        if reduces:
+            model.reducer.reduce_nothing()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        model = self.model
+        model._copy_from(_last_active(model, is_last_joiner))
+        model.reducer.divisor = model.process_group.size()
+
+
+def _agree_to_reduce(model: DistributedDataParallel, reduces: bool | None) -> bool:
+    """Return whether the ranks with inputs reduce gradients in this step; None stands for a rank without."""
+    flag = tensor(int(bool(reduces)), dtype=int32)
+    all_reduce(flag, ReduceOp.MAX, group=model.process_group)
+    return bool(flag.item())
+
+
+def _last_active(model: DistributedDataParallel, is_active: bool) -> int:
+    """Return the highest number of the group's ranks that call this with `is_active`."""
+    number = tensor(model.process_group.rank() if is_active else -1, dtype=int32)
+    all_reduce(number, ReduceOp.MAX, group=model.process_group)
+    return int(number.item())
+
+
+def _group_of(group: ProcessGroup | None, mesh: DeviceMesh | None) -> ProcessGroup:
+    if group is not None and mesh is not None:
+        raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+    if mesh is None:
+        return default_group() if group is None else group
+    if mesh.ndim != 1:
+        raise RuntimeError(f"Only 1D device mesh is supported, but got {mesh}.")
+    return mesh.get_group(0)
+
+
+def _check(module: Module, device_ids: list | None, output_device: Any) -> None:
+    places = {str(parameter.device) for parameter in module.parameters()}
+    if device_ids or output_device:
+        raise ValueError(
+            "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU "
+            f"modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters "
+            f"{places}."
+        )
+    if len({place.partition(":")[0] for place in places}) > 1:
+        raise ValueError(f"DistributedDataParallel's input module must be on the same type of devices, but found {places}.")
+    for name, parameter in module.named_parameters():
+        if type(parameter).__name__ in ("UninitializedParameter", "UninitializedBuffer"):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy forward pass "
+                f"to correctly initialize the modules ({name})"
+            )

@@ -1,1 +1,1 @@
-"""`torch.distributed.algorithms.ddp_comm_hooks`: ways of exchanging gradients, which is not here yet."""
+"""`torch.distributed.algorithms.ddp_comm_hooks`: ways in which DistributedDataParallel exchanges gradients."""

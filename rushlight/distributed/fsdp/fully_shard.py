@@ -1,0 +1,156 @@
+"""fully_shard: each rank keeps a part of a module's parameters, gradients and optimizer's state.
+
+The idea is that of ZeRO's third stage (Rajbhandari, Rasley, Ruwase and He, 2020) and of FSDP (Zhao et al., "PyTorch FSDP:
+Experiences on Scaling Fully Sharded Data Parallel", 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from rushlight.core.tensor import Tensor
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.fsdp.parameter_group import ParameterGroup
+from rushlight.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
+from rushlight.distributed.fsdp.state import ModuleState, state_of
+from rushlight.distributed.groups import default_group
+from rushlight.distributed.tensor.dtensor import DTensor
+from rushlight.nn.modules.module import Module
+
+__all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
+
+
+class UnshardHandle:
+    """The gathering of a module's parameters that has begun."""
+
+    def __init__(self, state: ModuleState) -> None:
+        self._state = state
+
+    def wait(self) -> None:
+        """Wait until the whole parameters are there."""
+        self._state.unshard()
+
+
+class FSDPModule:
+    """What a module gets from fully_shard: its class becomes a subclass of this one and its own."""
+
+    def _state(self) -> ModuleState:
+        return state_of(self)
+
+    def _states(self, recurse: bool = True) -> list[ModuleState]:
+        found = [state_of(module) for module in (self.modules() if recurse else [self])]
+        return [each for each in found if each is not None]
+
+    def unshard(self, async_op: bool = False) -> UnshardHandle | None:
+        """Gather this module's parameters; with `async_op` a handle to wait with is returned."""
+        self._state().begin_unshard()
+        handle = UnshardHandle(self._state())
+        if async_op:
+            return handle
+        handle.wait()
+        return None
+
+    def reshard(self) -> None:
+        """Free this module's whole parameters."""
+        self._state().reshard()
+
+    def set_requires_gradient_sync(self, requires_gradient_sync: bool, *, recurse: bool = True) -> None:
+        """Say whether backward passes average gradients; without, they add up on each rank, as whole ones."""
+        for state in self._states(recurse):
+            state.requires_gradient_sync = requires_gradient_sync
+
+    def set_is_last_backward(self, is_last_backward: bool) -> None:
+        """Nothing is put off until the last backward pass, so that this changes nothing."""
+
+    def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
+        """Say whether the whole parameters are freed after a forward pass, and gathered again for the backward."""
+        for state in self._states(recurse):
+            state.reshard_after_forward = reshard_after_forward
+
+    def set_reshard_after_backward(self, reshard_after_backward: bool, *, recurse: bool = True) -> None:
+        """Say whether the whole parameters are freed after a backward pass."""
+        for state in self._states(recurse):
+            state.reshard_after_backward = reshard_after_backward
+
+    def set_modules_to_forward_prefetch(self, modules: Sequence[FSDPModule]) -> None:
+        """Name the modules whose parameters are gathered while this one runs forward."""
+        self._state().forward_prefetch = [module._state() for module in modules]
+
+    def set_modules_to_backward_prefetch(self, modules: Sequence[FSDPModule]) -> None:
+        """Name the modules whose parameters are gathered while this one runs backward."""
+        self._state().backward_prefetch = [module._state() for module in modules]
+
+    def set_gradient_divide_factor(self, factor: float) -> None:
+        """Divide sums of gradients by another number than that of the ranks."""
+        group = self._state().group
+        if group is not None:
+            group.divisor = factor
+
+
+def fully_shard(
+    module: Module | list[Module], *, mesh: DeviceMesh | None = None, reshard_after_forward: bool | int | None = None,
+    shard_placement_fn: Callable | None = None, mp_policy: MixedPrecisionPolicy | None = None,
+    offload_policy: OffloadPolicy | None = None, ignored_params: Iterable[Tensor] | None = None,
+) -> Module:  # fmt: skip
+    """Shard a module's parameters along dimension 0 over the ranks of a mesh, and return the module.
+
+    Its parameters become DTensors, each rank's own values of its rows: initialize alike on all ranks. A forward pass gathers
+    them first, frees them after it (`reshard_after_forward`; None: not for the outermost module), and a backward pass gathers
+    them again; gradients are averaged and sharded while it goes on. Call it on the layers first, then on the whole: what a
+    call finds sharded already stays a group of its own, and groups are gathered one ahead of their use.
+
+        for block in model.blocks:
+            fully_shard(block)
+        fully_shard(model)
+        optimizer = torch.optim.AdamW(model.parameters())
+
+    A mesh of two dimensions keeps copies along the first, and shards along the second. ValueError: a parameter has no
+    dimensions, a module is sharded already, or the mesh has more dimensions. NotImplementedError for lists of modules,
+    `shard_placement_fn`, or a number as `reshard_after_forward`. RuntimeError for several dtypes in a group.
+    """
+    if isinstance(module, list | tuple) or shard_placement_fn is not None or type(reshard_after_forward) is int:
+        raise NotImplementedError(
+            "fully_shard: lists of modules, shard_placement_fn and a number as reshard_after_forward are not available; call "
+            "it on each module, and give True, False or None"
+        )
+    if state_of(module) is not None:
+        raise ValueError(f"fully_shard was called on this {type(module).__name__} before")
+    mesh = mesh or init_device_mesh("cpu", (default_group().size(),))
+    if mesh.ndim > 2:
+        raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
+    policy = mp_policy or MixedPrecisionPolicy()
+    found = _own_parameters(module, {id(each) for each in ignored_params or ()})
+    group = ParameterGroup(found, mesh, policy) if found else None
+    module.__dict__["_fsdp_state"] = ModuleState(module, group, policy, reshard_after_forward)
+    kind = type(module)
+    module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
+    return module
+
+
+def _own_parameters(module: Module, ignored: set[int]) -> list[tuple[str, Tensor, list[tuple[Module, str]]]]:
+    """Return the parameters that no earlier call has sharded, with their names and the modules that have them."""
+    found: dict[int, tuple[str, Tensor, list[tuple[Module, str]]]] = {}
+    for prefix, submodule in module.named_modules():
+        for name, parameter in submodule._parameters.items():
+            if parameter is None or isinstance(parameter, DTensor) or id(parameter) in ignored:
+                continue
+            if parameter.is_meta:
+                raise NotImplementedError(f"fully_shard: {prefix}.{name} is on the meta device; initialize the module before")
+            entry = found.setdefault(id(parameter), (f"{prefix}.{name}".lstrip("."), parameter, []))
+            entry[2].append((submodule, name))
+    return list(found.values())
+
+
+def register_fsdp_forward_method(module: Module, method_name: str) -> None:
+    """Have a method of a sharded module gather and free parameters as `forward` does. AttributeError: it has none."""
+    state = state_of(module)
+    if state is None:
+        return
+    method = getattr(type(module), method_name)
+
+    def wrapped(self: Module, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = state.before_forward(self, args, kwargs)
+        return state.after_forward(self, args, method(self, *args, **kwargs))
+
+    setattr(module, method_name, wrapped.__get__(module))

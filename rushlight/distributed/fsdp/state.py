@@ -1,0 +1,194 @@
+"""What happens around the forward and backward passes of sharded modules: gathering, freeing, and reducing."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from rushlight.autograd.engine import queue_callback
+from rushlight.autograd.grad_mode import is_grad_enabled
+from rushlight.core.following import runs_as_it_is
+from rushlight.core.pytree import tree_flatten, tree_map
+from rushlight.core.tensor import Tensor
+from rushlight.core.thread_state import state as thread_state
+from rushlight.distributed.fsdp.parameter_group import ParameterGroup, ShardedParameter
+from rushlight.distributed.fsdp.policies import MixedPrecisionPolicy
+from rushlight.nn.modules.module import Module
+
+_outside = runs_as_it_is("it gathers parameters of other ranks, outside of captured graphs")
+
+
+class RootContext:
+    """What the sharded modules of one tree share: the order in which they ran, and whether a backward pass is expected."""
+
+    def __init__(self) -> None:
+        self.order: list[ModuleState] = []
+        self.previous_order: list[ModuleState] = []
+        self.callback_queued = False
+
+
+class ModuleState:
+    """The hooks of one sharded module. `group` is None for a module without parameters of its own."""
+
+    def __init__(
+        self, module: Module, group: ParameterGroup | None, policy: MixedPrecisionPolicy, reshard_after_forward: bool | None
+    ) -> None:
+        self.module, self.group, self.policy = weakref.ref(module), group, policy
+        self.reshard_after_forward = reshard_after_forward
+        self.reshard_after_backward = self.requires_gradient_sync = True
+        self.context: RootContext | None = None
+        self.is_root = False
+        self.forward_prefetch: list[ModuleState] | None = None
+        self.backward_prefetch: list[ModuleState] | None = None
+        self._arrived: set[int] = set()
+        self._in_backward = False
+        module.register_forward_pre_hook(self.before_forward, prepend=True, with_kwargs=True)
+        module.register_forward_hook(self.after_forward)
+        module.register_state_dict_pre_hook(self._shard_for_state)
+
+    # Forward
+
+    @_outside
+    def before_forward(self, module: Module, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """Gather the parameters, and begin to gather those of the module that comes next."""
+        if self.context is None:
+            self._become_root(module)
+        if self.is_root and thread_state.backward_task is None:
+            self.context.previous_order, self.context.order = self.context.order, []
+        if thread_state.backward_task is None:
+            self.context.order.append(self)
+        self.unshard()
+        for following in self._next_in_forward():
+            following.begin_unshard()
+        kind = self.policy.param_dtype
+        if kind is not None and self.policy.cast_forward_inputs:
+            args, kwargs = _cast((args, kwargs), kind)
+        return args, kwargs
+
+    def _become_root(self, module: Module) -> None:
+        """Make this module the root of all sharded modules in it; a root keeps its parameters for the backward pass."""
+        context, self.is_root = RootContext(), True
+        for submodule in module.modules():
+            found = state_of(submodule)
+            if found is not None:
+                if found.context is not None:
+                    raise RuntimeError(
+                        "fully_shard: a submodule ran before the module that contains it; call the outermost one first"
+                    )
+                found.context = context
+        if self.reshard_after_forward is None:
+            self.reshard_after_forward = False
+
+    def _next_in_forward(self) -> Sequence[ModuleState]:
+        if self.forward_prefetch is not None:
+            return self.forward_prefetch
+        if thread_state.backward_task is not None:
+            return ()
+        place, before = len(self.context.order), self.context.previous_order
+        return before[place : place + 1] if before[place - 1 : place] == [self] else ()
+
+    def begin_unshard(self) -> None:
+        """Begin to gather the parameters."""
+        if self.group is not None:
+            self.group.begin_unshard()
+
+    def unshard(self) -> None:
+        """Gather the parameters, and wait for them."""
+        if self.group is not None:
+            self.group.finish_unshard(self._on_arrival)
+
+    def reshard(self) -> None:
+        """Free the whole parameters."""
+        if self.group is not None:
+            self.group.reshard()
+
+    @_outside
+    def after_forward(self, module: Module, args: tuple, output: Any) -> Any:
+        """Free the parameters, and watch for the backward pass."""
+        if self.policy.output_dtype is not None:
+            output = _cast(output, self.policy.output_dtype)
+        if thread_state.backward_task is not None:  # recomputed in the backward pass, which needs the parameters now
+            return output
+        records = is_grad_enabled()
+        if self.reshard_after_forward is not False or not records:
+            self.reshard()
+        if records:
+            for leaf in _tensors(output):
+                if leaf.requires_grad:
+                    leaf.register_hook(self._before_backward)
+        return output
+
+    def _shard_for_state(self, *_: Any) -> None:
+        self.reshard()
+
+    # Backward
+
+    def _before_backward(self, grad: Tensor) -> None:
+        context = self.context
+        if not context.callback_queued:
+            context.callback_queued = True
+            queue_callback(lambda: _end_backward(context))
+        if self._in_backward:
+            return
+        self._in_backward = True
+        self.unshard()
+        for following in self._next_in_backward():
+            following.begin_unshard()
+
+    def _next_in_backward(self) -> Sequence[ModuleState]:
+        if self.backward_prefetch is not None:
+            return self.backward_prefetch
+        order = self.context.order
+        place = order.index(self) if self in order else 0
+        return [each for each in order[max(place - 1, 0) : place] if not each._in_backward]
+
+    def _on_arrival(self, parameter: ShardedParameter) -> None:
+        self._arrived.add(id(parameter))
+        if len(self._arrived) == sum(each.requires_grad for each in self.group.parameters):
+            self._finish_backward()
+
+    def _finish_backward(self) -> None:
+        self._arrived.clear()
+        if self.requires_gradient_sync:
+            self.group.begin_reduce()
+        if self.reshard_after_backward:
+            self.reshard()
+
+    def end_backward(self) -> None:
+        """Reduce what was not reduced, because some parameters got no gradient."""
+        if self.group is not None and self._in_backward and (self._arrived or self.group.is_unsharded):
+            self._finish_backward()
+        self._in_backward = False
+
+    def finish_reduce(self) -> None:
+        """Wait for the averages of gradients."""
+        if self.group is not None:
+            self.group.finish_reduce()
+
+
+def _end_backward(context: RootContext) -> None:
+    context.callback_queued = False
+    states = list(dict.fromkeys(context.order))
+    for state in states[::-1]:
+        state.end_backward()
+    for state in states[::-1]:
+        state.finish_reduce()
+
+
+def state_of(module: Module) -> ModuleState | None:
+    """Return the state of a module that fully_shard was called on."""
+    return module.__dict__.get("_fsdp_state")
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_flatten(value)[0] if isinstance(leaf, Tensor)]
+
+
+def _cast(value: Any, kind: Any) -> Any:
+    """Return nested tensors with floating ones as another dtype."""
+
+    def change(leaf: Any) -> Any:
+        return leaf.to(kind) if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point else leaf
+
+    return tree_map(change, value)

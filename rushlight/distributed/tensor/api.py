@@ -1,0 +1,91 @@
+"""Ways to make distributed tensors and modules of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rushlight.autograd.grad_mode import no_grad
+from rushlight.core.tensor import Tensor
+from rushlight.distributed.collectives import broadcast
+from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.tensor.dispatch import spec_of
+from rushlight.distributed.tensor.dtensor import DTensor
+from rushlight.distributed.tensor.layout import normalized
+from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate
+from rushlight.distributed.tensor.redistribution import moved
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+
+__all__ = ["distribute_module", "distribute_tensor", "replace_parameter"]
+
+def distribute_tensor(
+    tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
+    src_data_rank: int | None = 0,
+) -> DTensor:  # fmt: skip
+    """Return a leaf with the values of `tensor` on the first rank, spread as `placements` says; None: replicated.
+
+    With `src_data_rank=None` each rank takes its part of its own tensor, without communication. RuntimeError for tensors that
+    are results of an operation; ValueError for Partial.
+    """
+    if device_mesh is None:
+        raise ValueError("distribute_tensor needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
+    placed = normalized(placements, device_mesh, tensor.dim())
+    if any(isinstance(each, Partial) for each in placed):
+        raise ValueError("distribute_tensor cannot make Partial tensors: use DTensor.from_local")
+    if not tensor.is_leaf:
+        raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!")
+    if isinstance(tensor, DTensor):
+        if tensor.placements != placed or tensor.device_mesh != device_mesh:
+            raise ValueError(f"the tensor is distributed already, as {tensor.placements}: use redistribute")
+        return tensor
+    with no_grad():
+        values = tensor.detach().contiguous()
+        if src_data_rank is not None:
+            values = values.clone()
+            for mesh_dim in range(device_mesh.ndim):
+                broadcast(values, group=device_mesh.get_group(mesh_dim), group_src=src_data_rank)
+        spec = spec_of(values, device_mesh, (Replicate(),) * device_mesh.ndim)
+        local = moved(values, spec, placed)
+    return DTensor(local, spec.placed(placed), tensor.requires_grad)
+
+
+def distribute_module(
+    module: Module,
+    device_mesh: DeviceMesh | None = None,
+    partition_fn: Callable[[str, Module, DeviceMesh], None] | None = None,
+    input_fn: Callable[[Module, Any, DeviceMesh], Any] | None = None,
+    output_fn: Callable[[Module, Any, DeviceMesh], Any] | None = None,
+) -> Module:
+    """Make a module's parameters distributed, and return it.
+
+    `partition_fn(name, submodule, mesh)` is called for each submodule; what it leaves is replicated. `input_fn(module, inputs,
+    mesh)` and `output_fn(module, outputs, mesh)` change what goes in and comes out. ValueError without a mesh.
+    """
+    if device_mesh is None:
+        raise ValueError("distribute_module needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
+    for name, submodule in module.named_modules():
+        if partition_fn is not None:
+            partition_fn(name, submodule, device_mesh)
+        _replicate(submodule, device_mesh)
+    if input_fn is not None:
+        module.register_forward_pre_hook(lambda module, inputs: input_fn(module, inputs, device_mesh))
+    if output_fn is not None:
+        module.register_forward_hook(lambda module, inputs, outputs: output_fn(module, outputs, device_mesh))
+    return module
+
+
+def _replicate(module: Module, mesh: DeviceMesh) -> None:
+    for name, parameter in list(module._parameters.items()):
+        if parameter is not None and not isinstance(parameter, DTensor):
+            replace_parameter(module, name, distribute_tensor(parameter.detach(), mesh), parameter.requires_grad)
+    for name, buffer in list(module._buffers.items()):
+        if buffer is not None and not isinstance(buffer, DTensor):
+            module._buffers[name] = distribute_tensor(buffer.detach(), mesh)
+
+
+def replace_parameter(module: Module, name: str, value: Tensor, requires_grad: bool) -> None:
+    """Make a tensor the parameter of a module by that name. The gradient of a distributed one will lie as it does."""
+    made = module._parameters[name] = Parameter(value, requires_grad)
+    if requires_grad and isinstance(made, DTensor):
+        made.register_hook(lambda grad: grad.redistribute(placements=made.placements))

@@ -1,0 +1,130 @@
+"""Rules of operators that change the form: a cut follows its dimension to where that goes."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight.distributed.tensor.placement_types import Shard
+from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, positive, rule, same, shards
+
+
+def _following(call: Call, goes: dict[int, int]) -> list[Strategy]:
+    """Return the strategies in which dimension `a` of the input is cut, which is dimension `goes[a]` of all outputs."""
+    cuts = [Strategy((Shard(old),), (Shard(new),) * len(call.outputs)) for old, new in goes.items()]
+    return [everywhere(call), *cuts, same(call, P)]
+
+
+@rule("view", "_unsafe_view", "reshape")
+def view(call: Call) -> list[Strategy]:
+    """A cut stays on the first of the dimensions that are joined or split, if all ranks have equal parts of it."""
+    shape, result = call.specs[0].shape, call.outputs[0]
+    ranks = math.lcm(*call.specs[0].mesh.shape)
+    goes = {
+        old[0]: new[0]
+        for old, new in _joined(shape, result)
+        if old and new and (len(old) == len(new) == 1 or shape[old[0]] % ranks == result[new[0]] % ranks == 0)
+    }
+    return _following(call, goes)
+
+
+def _joined(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:
+    """Return which dimensions of one shape hold the elements of which of another; those of length 1 are skipped."""
+    olds = [dim for dim, size in enumerate(before) if size != 1]
+    news = [dim for dim, size in enumerate(after) if size != 1]
+    groups = []
+    while olds and news:
+        old, new = [olds.pop(0)], [news.pop(0)]
+        while (left := math.prod(before[dim] for dim in old)) != (right := math.prod(after[dim] for dim in new)):
+            side, rest = (old, olds) if left < right else (new, news)
+            if not rest:
+                return groups
+            side.append(rest.pop(0))
+        groups.append((old, new))
+    return groups
+
+
+@rule("permute")
+def permute(call: Call) -> list[Strategy]:
+    """Dimensions in another order."""
+    ndim = len(call.outputs[0])
+    return _following(call, {positive(old, ndim): new for new, old in enumerate(call.argument(1))})
+
+
+@rule("transpose")
+def transpose(call: Call) -> list[Strategy]:
+    """Two dimensions exchanged."""
+    ndim = len(call.outputs[0])
+    a, b = positive(call.argument(1), ndim), positive(call.argument(2), ndim)
+    return _following(call, {dim: {a: b, b: a}.get(dim, dim) for dim in range(ndim)})
+
+
+@rule("t")
+def t(call: Call) -> list[Strategy]:
+    """A matrix transposed."""
+    return _following(call, {0: 1, 1: 0} if len(call.outputs[0]) == 2 else {0: 0})
+
+
+@rule("unsqueeze")
+def unsqueeze(call: Call) -> list[Strategy]:
+    """A dimension of length 1 more."""
+    at = positive(call.argument(1), len(call.outputs[0]))
+    return _following(call, {dim: dim + (dim >= at) for dim in range(len(call.specs[0].shape))})
+
+
+@rule("squeeze")
+def squeeze(call: Call) -> list[Strategy]:
+    """Dimensions of length 1 left out."""
+    shape = call.specs[0].shape
+    dims = call.argument(1)
+    chosen = range(len(shape)) if dims is None else [dims] if isinstance(dims, int) else dims
+    gone = [dim for dim in (positive(dim, len(shape)) for dim in chosen) if shape[dim] == 1]
+    return _following(call, {dim: dim - sum(other < dim for other in gone) for dim in range(len(shape)) if dim not in gone})
+
+
+@rule("expand")
+def expand(call: Call) -> list[Strategy]:
+    """Dimensions of length 1 repeated."""
+    shape, result = call.specs[0].shape, call.outputs[0]
+    more = len(result) - len(shape)
+    return _following(call, {dim: dim + more for dim, size in enumerate(shape) if size == result[dim + more]})
+
+
+@rule("slice", "narrow", "split", "split_with_sizes", "chunk", "flip", "roll", "index_select", "gather")
+def along_whole_dim(call: Call) -> list[Strategy]:
+    """Parts along a dimension, which must be whole."""
+    ndim = len(call.specs[0].shape)
+    position = 2 if call.op._opname in ("split", "split_with_sizes", "chunk") else 1
+    given = call.argument(position, 0)
+    if call.op._opname in ("flip", "roll", "gather"):
+        return [everywhere(call)]
+    cuts = shards(ndim, [positive(given, ndim)])
+    rest = (R,) * (len(call.specs) - 1)
+    return [everywhere(call)] + [Strategy((cut, *rest), (cut,) * len(call.outputs)) for cut in [*cuts, P]]
+
+
+@rule("select", "unbind")
+def select(call: Call) -> list[Strategy]:
+    """Parts along a dimension, which must be whole, and which then is missing."""
+    ndim = len(call.specs[0].shape)
+    at = positive(call.argument(1, 0), ndim)
+    return _following(call, {dim: dim - (dim > at) for dim in range(ndim) if dim != at})
+
+
+@rule("cat", "stack")
+def cat(call: Call) -> list[Strategy]:
+    """Tensors joined along a dimension, which must be whole."""
+    ndim = len(call.outputs[0])
+    at = positive(call.argument(1, 0), ndim)
+    if call.op._opname == "cat":
+        return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [at])), same(call, P)]
+    cuts = [Strategy((Shard(dim),) * len(call.specs), (Shard(dim + (dim >= at)),)) for dim in range(ndim - 1)]
+    return [everywhere(call), *cuts, same(call, P)]
+
+
+@rule("constant_pad_nd")
+def pad(call: Call) -> list[Strategy]:
+    """Values around a tensor, along dimensions that must be whole; zeros can be added before a sum."""
+    ndim, pads = len(call.outputs[0]), call.argument(1)
+    padded = [ndim - 1 - place // 2 for place, size in enumerate(pads) if size]
+    found = [everywhere(call), *(same(call, cut) for cut in shards(ndim, padded))]
+    return found if call.argument(2, 0) else [*found, same(call, P)]
