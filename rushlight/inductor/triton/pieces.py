@@ -52,9 +52,11 @@ class TritonPieces:
 
 
 class TritonCompiler:
-    """Compiles graphs for one launcher; None only writes their programs."""
+    """Compiles graphs for one launcher; None only writes their programs. Without `counts_writes`, the caller counts writes to
+    inputs in their versions."""
 
-    def __init__(self, make_launcher: MakeLauncher | None, precision: Precision):
+    def __init__(self, make_launcher: MakeLauncher | None, precision: Precision, counts_writes: bool = True):
+        self.counts_writes = counts_writes
         self.make_launcher = make_launcher
         self.precision = precision
 
@@ -110,7 +112,7 @@ class TritonCompiler:
         run = TritonGraph(lowered, program, launcher, constants, reference)
         names = [buffer.name for buffer in lowered.inputs]
         written = [names.index(write.target) for write in lowered.writes]
-        return noting_writes(run, reference, written) if written else run
+        return noting_writes(run, reference, written) if written and self.counts_writes else run
 
 
 def compile_for(module: GraphModule, target: str, precision: str, observe: Observe) -> Callable[..., tuple]:
