@@ -21,7 +21,7 @@ from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import ShapeEnv
 from rushlight.core.tensor import Tensor
-from rushlight.core.tensor_impl import TensorImpl
+from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.generators import seed_tensor
 from rushlight.cuda.kernels import graphs
@@ -31,6 +31,7 @@ from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
 from rushlight.inductor.triton.device import DeviceLauncher
 from rushlight.inductor.triton.pieces import TritonCompiler
+from rushlight.inductor.triton.strided_copy import copy_strided
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import namespaces
 from rushlight.switches import get_float32_matmul_precision
@@ -97,7 +98,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
     return NotImplemented if found is None else tree_unflatten(list(found.run(*given, *seeds)), found.spec)
 
 
-graphs.run = run
+graphs.run, graphs.copy = run, copy_strided
 
 
 def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tuple[tuple, dict]:
@@ -156,7 +157,7 @@ def _compile(op: OpOverload, leaves: list, spec: TreeSpec, index: int, is_open: 
             pass
     try:
         return _compile_for(op, leaves, spec, index, None)
-    except _NoForm:
+    except (_NoForm, DataDependentError, NotImplementedError):
         return None
 
 

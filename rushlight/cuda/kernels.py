@@ -36,16 +36,25 @@ Run = Callable[[OpOverload, tuple, dict, int], object]
 
 class Graphs:
     """What runs an operator as a graph of one node: the provider sets `run`, which returns NotImplemented for operators that
-    have no kernel on a device."""
+    have no kernel on a device, and `copy`, which copies a tensor to another one of its sizes, dtype and device."""
 
     def __init__(self) -> None:
         self.run: Run | None = None
+        self.copy: Callable[[Tensor, Tensor], None] | None = None
 
     def call(self, op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
         """Run an operator on a device, or return NotImplemented."""
+        self._load()
+        return NotImplemented if self.run is None else self.run(op, args, kwargs, index)
+
+    def copy_strided(self, target: Tensor, source: Tensor) -> None:
+        """Copy a tensor to another one of its sizes, dtype and device."""
+        self._load()
+        self.copy(target, source)
+
+    def _load(self) -> None:
         if self.run is None:
             import_provider(GRAPHS)
-        return NotImplemented if self.run is None else self.run(op, args, kwargs, index)
 
 
 graphs = Graphs()
@@ -73,13 +82,33 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             placed = lambda tensor: tensor if tensor._impl.device.type == "cuda" else tensors.from_host(tensor, index)  # noqa: E731
             given = tuple([_map(placed, value) for value in args])
             named = {name: _map(placed, value) for name, value in kwargs.items()} if kwargs else kwargs
-            made = graphs.call(op, given, named, index)
+            made = _run_on_device(op, given, named, index)
             if made is not NotImplemented:
                 return made
             _warn_of_host(op)
             return through_host(op, given, named, where)
 
     return run
+
+
+def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
+    """Run an operator as a graph. What it writes must be dense; other tensors are written by way of a copy."""
+    if not op.is_mutable:
+        return graphs.call(op, args, kwargs, index)
+    apart = {
+        id(value): (value, aten("clone")(value))
+        for argument, value in zip(op._schema.arguments, args, strict=False)
+        if argument.is_write and isinstance(value, Tensor) and not value.is_non_overlapping_and_dense()
+    }
+    if not apart:
+        return graphs.call(op, args, kwargs, index)
+    made = graphs.call(op, tuple([apart.get(id(value), (value, value))[1] for value in args]), kwargs, index)
+    if made is NotImplemented:
+        return made
+    for target, value in apart.values():
+        graphs.copy_strided(target, value)
+    originals = {id(value): target for target, value in apart.values()}
+    return _map(lambda tensor: originals.get(id(tensor), tensor), made)
 
 
 _QUIET = frozenset(("_local_scalar_dense", "equal", "arange", "randperm", "nonzero", "_philox_seed"))
@@ -257,9 +286,23 @@ def copy(self, src, non_blocking=False):
         return self
     if ours.device != theirs.device:
         tensors.copy_into(self, src if theirs.sizes == ours.sizes else src.expand(ours.sizes), non_blocking)
-    elif not tensors.copy_alike(self, src) and graphs.call(aten("copy_"), (self, src), {}, ours.device.index) is NotImplemented:
-        through_host(aten("copy_"), (self, src), {}, ours.device)
+    elif ours.dtype is not theirs.dtype:
+        _copy_converted(self, src)
+    elif not tensors.copy_alike(self, src):
+        graphs.copy_strided(self, src.expand(ours.sizes) if theirs.sizes != ours.sizes else src)
     return self
+
+
+def _copy_converted(target: Tensor, source: Tensor) -> None:
+    """Write the values of a tensor of another dtype on the same device."""
+    kind, index = target._impl.dtype, target._impl.device.index
+    if target.is_non_overlapping_and_dense():
+        if graphs.call(aten("copy_"), (target, source), {}, index) is not NotImplemented:
+            return
+    made = graphs.call(aten("_to_copy"), (source,), {"dtype": kind}, index)
+    if made is NotImplemented:
+        made = tensors.from_host(tensors.to_host(source).to(kind), index)
+    copy(target, made)
 
 
 @_register("_philox_seed")

@@ -18,7 +18,8 @@ def make_binder(symbols: SizeSymbols) -> Callable[[tuple], tuple[int, ...]]:
     compiled for."""
     inputs, reporter = symbols.inputs, _Reporter(symbols)
     lines = [f"if len(inputs) != {len(inputs)}:", "    raise count(inputs)"]
-    lines.append(f"{', '.join(f'a{position}' for position in range(len(inputs)))}, = inputs")
+    if inputs:
+        lines.append(f"{', '.join(f'a{position}' for position in range(len(inputs)))}, = inputs")
     for position, given in enumerate(inputs):
         lines += _check_kind(position, given)
     lines += [f"{symbol} = {to_python(value)}" for symbol, value in symbols.definitions.items()]
