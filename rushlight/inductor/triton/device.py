@@ -7,6 +7,7 @@ set of arguments that are multiples of 16, because such pointers and sizes allow
 from __future__ import annotations
 
 import functools
+from collections import deque
 from typing import Any
 
 from rushlight.core.dtype import dtype
@@ -19,6 +20,7 @@ from rushlight.inductor.codegen.triton.program import TritonProgram
 
 compiler, interpreter = map(LazyModule, ("rushlight.inductor.triton.compiler", "rushlight.inductor.triton.interpreter"))
 _ALIGNMENT = 16
+_KEPT_COPIES = 64  # CPU numbers that one call of a program may read
 
 
 class DeviceLauncher:
@@ -29,6 +31,7 @@ class DeviceLauncher:
         self._program, self._name = program, name
         self._launches = program.kernels
         self._kernels: dict[tuple, Kernel] = {}
+        self._copies: deque[Tensor] = deque(maxlen=_KEPT_COPIES)
         groups = [launch.group for launch in program.launches]
         self._reason = ", ".join(dict.fromkeys(origin for group in groups for origin in group.origins()))
 
@@ -66,6 +69,17 @@ class DeviceLauncher:
         if found is None:
             found = self._kernels[key] = self._load(kernel, constants, warps, stages, aligned)
         found.launch(runtime.current_stream(self.index), (*grid, 1, 1)[:3], arguments, constants)
+
+    def address(self, tensor: Tensor) -> int:
+        """Return the address of a device tensor's first element; a CPU tensor without dimensions is copied to the device. The
+        copy's memory is used again in the order of the stream, so that the kernels launched next find it."""
+        impl = tensor._impl
+        if impl.device.type == "cuda" and impl.device.index == self.index:
+            return impl.data_ptr
+        if impl.sizes:
+            raise RuntimeError(f"a kernel of cuda:{self.index} cannot read a tensor on {impl.device}")
+        self._copies.append(tensors.to_device(tensor.detach(), runtime.device_at(self.index).place))
+        return self._copies[-1]._impl.data_ptr
 
     def tensor(self, memory: StorageImpl, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: dtype) -> Tensor:
         """Return a device tensor."""

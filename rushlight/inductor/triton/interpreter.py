@@ -160,6 +160,10 @@ class InterpreterLauncher:
             warnings.simplefilter("ignore", RuntimeWarning)
             self._kernels[kernel][grid](*given, **constants)
 
+    def address(self, tensor: Tensor) -> int:
+        """Return the address of a CPU tensor's first element."""
+        return tensor._impl.data_ptr
+
     def tensor(self, memory: StorageImpl, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: dtype) -> Tensor:
         """Return a CPU tensor."""
         impl = TensorImpl(memory, size, stride, offset, kind, CPU, CPU_KEYS)

@@ -122,6 +122,12 @@ def compile_for(module: GraphModule, target: str, precision: str, observe: Obser
     """
     launcher = interpreter.InterpreterLauncher if target == "triton-interpreter" else None
     run, made = TritonCompiler(launcher, Precision(precision)).compile(module)
+    show(made, module, observe)
+    return run or reference_of(module)
+
+
+def show(made: TritonPieces, module: GraphModule, observe: Observe) -> None:
+    """Show an observer the stages of a graph's programs."""
     if made.eager:
         observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n}: {why}" for n, why in made.eager.items()))
     part = module.meta.get("part", "")
@@ -130,7 +136,6 @@ def compile_for(module: GraphModule, target: str, precision: str, observe: Obser
         observe("fusion", lambda program=program: "\n\n".join(map(str, program.groups)), lambda program=program: program, part)
         observe("memory", lambda program=program: str(program.arena), lambda program=program: program, part)
     observe("code", lambda: made.source, lambda: made, part)
-    return run or reference_of(module)
 
 
 def reference_of(module: GraphModule) -> Callable[..., tuple]:
