@@ -256,6 +256,6 @@ def multinomial(draws: Draws, given: dict) -> object:
     if not given["replacement"] or count == 1:
         return aten.topk.default(weights / -draws.positive(weights).log(), count, -1)[1]
     levels = weights.cumsum(-1)
-    like = aten.empty.memory_format([*weights.shape[:-1], count], dtype=weights.dtype)
+    like = aten.empty.memory_format([*weights.shape[:-1], count], dtype=weights.dtype, device=weights.device)
     found = aten.searchsorted.Tensor(levels, draws.uniform(like) * levels[..., -1:], right=True)
     return found.clamp(max=weights.shape[-1] - 1)

@@ -174,7 +174,7 @@ def to_layout(
     same = (dtype is None or dtype is self.dtype) and (device is None or _is_on(self, device))
     if same and not copy and (memory_format in (None, preserve_format) or _has_format(self, memory_format)):
         return self
-    if non_blocking and not self.is_cpu:
+    if non_blocking and (self.is_cuda or str(device).startswith("cuda")):
         return aten._to_copy.default(self, dtype=dtype, device=device, non_blocking=True, memory_format=memory_format)
     return aten._to_copy.default(self, dtype=dtype, device=device, memory_format=memory_format)
 
