@@ -138,16 +138,25 @@ def _parse(given: str | device | int, index: int | None) -> tuple[str, int | Non
 class Gpus:
     """What lower layers ask about GPUs. The provider of `GPUS` sets the functions when it is imported: the number of GPUs, the
     index of the current one, whether a storage is page-locked, an impl like another in page-locked memory, storages in
-    page-locked memory and on a GPU, and copies of bytes between storages."""
+    page-locked memory and on a GPU, copies of bytes between storages, and the GPUs' generators."""
 
     def __init__(self) -> None:
         self.counted: Callable[[], int] | None = None
         self.current: Callable[[], int] | None = None
         self.is_pinned: Callable[..., bool] | None = None
         self.pinned_like: Callable | None = None
+        self.allocate: Callable | None = None
         self.allocate_pinned: Callable | None = None
         self.copy_bytes: Callable | None = None
-        self.allocate: Callable | None = None
+        self.seed_all: Callable[[int], None] | None = None
+        self.generators: Callable[[], list] = list
+        self.first_seed: int | None = None  # for generators that do not exist yet
+
+    def seed(self, seed: int) -> None:
+        """Restart the generators of all GPUs, also of those that are used later."""
+        self.first_seed = seed
+        if self.seed_all is not None:
+            self.seed_all(seed)
 
     def count(self) -> int:
         """Return the number of GPUs."""

@@ -10,7 +10,7 @@ import numpy as np
 
 import rushlight._C as _C
 from rushlight.core.device import CPU, device
-from rushlight.core.dispatch_key import LAZY_BITS
+from rushlight.core.dispatch_key import CPU_KEYS, CUDA_KEYS, LAZY_BITS
 from rushlight.core.dtype import (
     BITS,
     NARROW_TYPES,
@@ -40,7 +40,7 @@ from rushlight.core.strides import (
     storage_extent,
     wrap_dim,
 )
-from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array
+from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array, in_current_mode
 from rushlight.core.thread_state import state
 from rushlight.core.typed_storage import LEGACY_STORAGES, TypedStorage
 
@@ -526,12 +526,13 @@ def tensor_from_storage(
     strides: Sequence[int],
     storage_offset: int = 0,
 ) -> Tensor:
-    """Return a tensor over part of a CPU storage; sizes, strides and offset in elements; RuntimeError when out of bounds."""
+    """Return a tensor over part of a storage of the CPU or a GPU; sizes, strides and offset in elements; RuntimeError when out
+    of bounds."""
     impl = storage._impl if isinstance(storage, UntypedStorage) else storage
     sizes, strides = tuple(sizes), tuple(strides)
     check_geometry(impl, element_type, sizes, strides, storage_offset)
-    template = empty_impl((0,), element_type)
-    return wrap(TensorImpl(impl, sizes, strides, storage_offset, element_type, CPU, template.key_set))
+    keys = CUDA_KEYS if impl.device.type == "cuda" else CPU_KEYS
+    return wrap(in_current_mode(TensorImpl(impl, sizes, strides, storage_offset, element_type, impl.device, keys)))
 
 
 def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, strides: tuple, offset: int) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight.core.absent import absent_function
-from rushlight.core.absent_device import answering
 from rushlight.core.device import device as torch_device
 from rushlight.core.errors import OutOfMemoryError
 from rushlight.cuda import runtime
@@ -124,7 +123,8 @@ def synchronize(device: torch_device | str | int | None = None) -> None:
 
 def get_device_properties(device: torch_device | str | int | None = None) -> DeviceProperties:
     """Return what a GPU is."""
-    return active_driver().properties(index_of(device))
+    index = index_of(device)
+    return active_driver().properties(index)
 
 
 def get_device_name(device: torch_device | str | int | None = None) -> str:
@@ -213,7 +213,11 @@ utilization, temperature, power_draw, clock_rate, memory_usage = map(
 cudart, get_sync_debug_mode, set_sync_debug_mode = map(
     _needs_management, ("cudart", "get_sync_debug_mode", "set_sync_debug_mode")
 )
-ipc_collect = answering("ipc_collect", None, "Memory is not shared between processes, so there is nothing to release.")
+
+
+def ipc_collect() -> None:
+    """Do nothing: memory is not shared between processes. AssertionError without a GPU."""
+    require_device()
 
 
 def __getattr__(name: str) -> Any:

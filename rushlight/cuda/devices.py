@@ -6,7 +6,7 @@ from rushlight.core.device import CPU, gpus
 from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor_impl import TensorImpl
-from rushlight.cuda import kernels, pinned, runtime, tensors
+from rushlight.cuda import generators, kernels, pinned, runtime, tensors
 from rushlight.cuda.driver import active_driver
 
 
@@ -24,5 +24,6 @@ def _pinned_like(impl: TensorImpl) -> TensorImpl:
 
 
 gpus.counted, gpus.current = _count, runtime.current_index
+gpus.seed_all, gpus.generators = generators.seed_used, generators.used_generators
 gpus.allocate_pinned, gpus.copy_bytes = pinned.allocate_pinned, tensors.copy_storage
 gpus.is_pinned, gpus.pinned_like, gpus.allocate = pinned.is_pinned, _pinned_like, runtime.allocate

@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from rushlight.core.device import device, present_device
+from rushlight.core.device import device, gpus, present_device
 from rushlight.core.dtype import int64, uint8
 from rushlight.core.generator import DEFAULT_SEED, Generator
 from rushlight.core.lazy_module import LazyModule
@@ -91,19 +91,20 @@ def generator_of(index: int, chosen: object = None) -> DeviceGenerator:
     found = _generators.get(index)
     if found is None:
         found = _generators[index] = DeviceGenerator(device("cuda", index))
-        if _first_seed[0] is not None:
-            found.manual_seed(_first_seed[0])
+        if gpus.first_seed is not None:
+            found.manual_seed(gpus.first_seed)
     return found
 
 
-_first_seed: list[int | None] = [None]  # set by `seed_all`, for generators that are made later
-
-
-def seed_all(seed: int) -> None:
-    """Restart the generators of all devices."""
-    _first_seed[0] = int(seed)
+def seed_used(seed: int) -> None:
+    """Restart the generators that exist."""
     for found in _generators.values():
         found.manual_seed(seed)
+
+
+def used_generators() -> list[DeviceGenerator]:
+    """Return the generators that exist."""
+    return list(_generators.values())
 
 
 def seed_tensor(index: int, chosen: object = None) -> Tensor:

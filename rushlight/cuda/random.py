@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rushlight.core.device import device
+from rushlight.core.device import device, gpus
 from rushlight.core.tensor import Tensor
 from rushlight.cuda import generators, runtime
 from rushlight.cuda.streams import index_of, require_device
@@ -30,7 +30,7 @@ def manual_seed(seed: int) -> None:
 
 def manual_seed_all(seed: int) -> None:
     """Restart the generators of all devices."""
-    generators.seed_all(int(seed))
+    gpus.seed(int(seed))
 
 
 def seed() -> None:
@@ -42,7 +42,7 @@ def seed() -> None:
 def seed_all() -> None:
     """Restart the generators of all devices from one seed of the operating system."""
     require_device()
-    generators.seed_all(generators.generator_of(runtime.current_index()).seed())
+    gpus.seed(generators.generator_of(runtime.current_index()).seed())
 
 
 def initial_seed() -> int:

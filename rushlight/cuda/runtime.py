@@ -28,6 +28,10 @@ class DeviceMemory:
     def __init__(self, allocator: CachingAllocator, block: Block, nbytes: int):
         self.allocator, self.block, self.data_ptr, self.nbytes = allocator, block, block.address, nbytes
 
+    def record_stream(self, stream: int) -> None:
+        """Keep the block from being used again before the present work of a stream is done."""
+        self.allocator.record_stream(self.block, stream)
+
     def __del__(self) -> None:
         self.allocator.release(self.block)
 

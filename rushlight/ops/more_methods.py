@@ -112,6 +112,15 @@ def cuda(
     return aten.to.dtype_layout(self, device=present_device(where), non_blocking=non_blocking, memory_format=memory_format)
 
 
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Keep this tensor's memory from being used again before the present work of a stream is done; RuntimeError on the CPU."""
+    if self._impl.device.type != "cuda":
+        raise RuntimeError(f"record_stream: expected a tensor on a GPU, got one on {self._impl.device}")
+    memory = self._impl.storage.buffer
+    if hasattr(memory, "record_stream"):
+        memory.record_stream(stream.cuda_stream)
+
+
 def xpu(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
 ) -> Tensor:
@@ -136,7 +145,7 @@ def ipu(
 def install() -> None:
     """Attach the methods to Tensor."""
     methods = (as_subclass, apply_, map_, map2_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory)
-    for method in (*methods, cuda, xpu, mtia, ipu):
+    for method in (*methods, cuda, record_stream, xpu, mtia, ipu):
         setattr(Tensor, method.__name__, method)
     for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn"):
         setattr(Tensor, absent, False)
