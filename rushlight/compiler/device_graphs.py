@@ -49,6 +49,12 @@ _WITH_OPEN_NUMBERS: dict[str, Callable] = {
     "addcdiv": lambda self, one, two, *, value=1: aten.add.Tensor(self, _scaled(one / two, value)),
     "addcdiv_": lambda self, one, two, *, value=1: aten.add_.Tensor(self, _scaled(one / two, value)),
 }
+# Operators with results that no kernel makes, as functions that make these apart.
+_REWRITTEN: dict[str, Callable] = {
+    "_native_batch_norm_legit_no_training": lambda *args: (
+        aten._native_batch_norm_legit_no_training.default(*args)[0], *(args[0].new_zeros(0) for _ in range(2)),
+    ),
+}  # fmt: skip
 _MULTIPLIED = ("mul.Tensor", "mul_.Tensor", "div.Tensor", "div_.Tensor")
 
 
@@ -89,7 +95,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
     try:
         return tree_unflatten(list(found.run(*given, *seeds)), found.spec)
     except RuntimeError as error:
-        if "the compiled graph is for sizes" not in str(error):
+        if "the compiled graph" not in str(error):  # not from the check of its inputs
             raise
     exact = (*key, tuple([(leaf._impl.sizes, leaf._impl.strides) for leaf in given]))
     found = _graphs.get(exact, False)
@@ -151,9 +157,7 @@ def _compile(op: OpOverload, leaves: list, spec: TreeSpec, index: int, is_open: 
     if is_open:
         try:
             return _compile_for(op, leaves, spec, index, ShapeEnv())
-        except _NoForm:
-            return None
-        except Exception:  # noqa: S110  (open sizes are in the way; an error of the operator itself comes again below)
+        except Exception:  # noqa: S110  (open sizes may be in the way; an error of the operator itself comes again below)
             pass
     try:
         return _compile_for(op, leaves, spec, index, None)
@@ -166,7 +170,8 @@ class _NoForm(Exception):
 
 
 def _compile_for(op: OpOverload, leaves: list, spec: TreeSpec, index: int, environment: ShapeEnv | None) -> _Graph:
-    function = _WITH_OPEN_NUMBERS.get(op.__name__.removesuffix(".default"), op) if op.namespace == "aten" else op
+    functions = _WITH_OPEN_NUMBERS | _REWRITTEN
+    function = functions.get(op.__name__.removesuffix(".default"), op) if op.namespace == "aten" else op
     args, kwargs = tree_unflatten([None if _is_generator(leaf) else leaf for leaf in leaves], spec)
     opened = None
     if environment is not None:

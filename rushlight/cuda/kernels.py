@@ -16,12 +16,13 @@ from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
 from rushlight.core.dtype import get_default_dtype
 from rushlight.core.generator import Generator
 from rushlight.core.providers import import_provider
+from rushlight.core.storage import StorageImpl
 from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.generators import generator_of, seed_tensor
-from rushlight.ops.devices import common_device
+from rushlight.ops.devices import common_device, tensors_in
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import check_sizes, format_strides, full_dtype
@@ -82,10 +83,11 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             placed = lambda tensor: tensor if tensor._impl.device.type == "cuda" else tensors.from_host(tensor, index)  # noqa: E731
             given = tuple([_map(placed, value) for value in args])
             named = {name: _map(placed, value) for name, value in kwargs.items()} if kwargs else kwargs
-            made = _run_on_device(op, given, named, index)
-            if made is not NotImplemented:
-                return made
-            _warn_of_host(op)
+            if all(tensor._impl.numel for tensor in tensors_in((*given, *named.values()))):
+                made = _run_on_device(op, given, named, index)
+                if made is not NotImplemented:
+                    return made
+                _warn_of_host(op)
             return through_host(op, given, named, where)
 
     return run
@@ -143,6 +145,8 @@ def through_host(op: OpOverload, args: tuple, kwargs: dict, where: device) -> ob
         original = originals.get(id(tensor._impl))
         if original is not None:
             return original
+        if type(tensor._impl.storage) is not StorageImpl:
+            raise NotImplementedError(f"{op}: tensors of layout {tensor.layout} are not here yet on GPUs; use tensor.cpu()")
         return tensor if where.type == "cpu" else tensors.to_device(tensor, where)
 
     given = [_map(on_host, value) for value in args]

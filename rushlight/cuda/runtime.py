@@ -73,8 +73,8 @@ class Device:
         if word.value:
             self.driver.fill(self._status, 0, _STATUS_BYTES, stream)
             raise IndexError(
-                f"a kernel on {self.place} found an index that is out of range. It ran some time before this call, in one of: "
-                f"{'; '.join(reasons)}"
+                f"a kernel on {self.place} found an index or a value that is out of range. It ran some time before this call, "
+                f"in one of: {'; '.join(reasons)}"
             )
 
 
