@@ -110,4 +110,4 @@ def used_generators() -> list[DeviceGenerator]:
 def seed_tensor(index: int, chosen: object = None) -> Tensor:
     """Return the next seed as an int64 tensor on a device."""
     seed = generator_of(index, chosen).next_seed()
-    return tensors.from_host(tensor_from_array(np.array(seed, np.int64), int64), index)
+    return tensors.written(seed.to_bytes(8, "little"), int64, index)

@@ -33,6 +33,7 @@ _SIGNATURES = {
     "cuMemcpyDtoHAsync_v2": (c_void_p, c_uint64, c_size_t, c_void_p),
     "cuMemcpyAsync": (c_uint64, c_uint64, c_size_t, c_void_p),
     "cuMemsetD8Async": (c_uint64, c_ubyte, c_size_t, c_void_p),
+    "cuMemsetD32Async": (c_uint64, c_uint, c_size_t, c_void_p),
     "cuStreamCreateWithPriority": (_OUT, c_uint, c_int),
     "cuStreamDestroy_v2": (c_void_p,),
     "cuStreamQuery": (c_void_p,),
@@ -197,6 +198,10 @@ class LibCuda:
     def fill(self, target: int, byte: int, nbytes: int, stream: int) -> None:
         """Set bytes."""
         self._call("cuMemsetD8Async", target, byte, nbytes, stream)
+
+    def fill_word(self, target: int, word: int, stream: int) -> None:
+        """Write four bytes."""
+        self._call("cuMemsetD32Async", target, word, 1, stream)
 
     # Streams and events
 

@@ -24,6 +24,7 @@ import numpy as np
 from rushlight.cuda.driver import DEFAULT_STREAM, DeviceProperties, DriverError, DriverOutOfMemory, KernelImage
 
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_WORD = 4
 Work = Callable[[], None]
 
 
@@ -202,6 +203,11 @@ class StandIn:
         """Set bytes."""
         self.check("cuMemsetD8Async", target, nbytes)
         self._put(stream, lambda: self._set(target, byte, nbytes), "fill", target, nbytes)
+
+    def fill_word(self, target: int, word: int, stream: int) -> None:
+        """Write four bytes."""
+        self.check("cuMemsetD32Async", target, _WORD)
+        self._put(stream, lambda: self._move(target, word.to_bytes(_WORD, "little"), _WORD), "fill_word", target)
 
     def _move(self, target: int, source: int | bytes, nbytes: int) -> None:
         with self.opened():

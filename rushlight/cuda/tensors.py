@@ -20,6 +20,7 @@ from rushlight.core.tensor_impl import TensorImpl, empty_impl, in_current_mode
 from rushlight.cuda import pinned, runtime
 from rushlight.ops.registry import aten
 
+_WORD = 4  # bytes that a driver writes at once
 _KEPT_NUMBERS = 1024  # Python numbers as device tensors; a training step uses some tens of them
 
 
@@ -160,18 +161,37 @@ def copy_alike(target: Tensor, source: Tensor) -> bool:
 
 def number(value: bool | int | float | complex, index: int) -> Tensor:
     """Return a 0-dim tensor of a Python number on a device. It may be shared, so nothing may write to it."""
-    return _number(type(value), value, struct.pack("<d", value) if type(value) is float else b"", index)
+    stream = runtime.current_stream(index)
+    bits = _packed(value)
+    if runtime.device_at(index).driver.is_capturing(stream):
+        return written(bits, _KINDS[type(value)], index)  # of the graph's memory
+    return _kept_number(bits, _KINDS[type(value)], index, stream)
 
 
 _KINDS = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
+def _packed(value: bool | int | float | complex) -> bytes:
+    if type(value) is complex:
+        return struct.pack("<dd", value.real, value.imag)
+    return struct.pack({bool: "<?", int: "<q", float: "<d"}[type(value)], value)
+
+
 @functools.lru_cache(maxsize=_KEPT_NUMBERS)
-def _number(kind: type, value: object, bits: bytes, index: int) -> Tensor:
-    """Make the tensor; `bits` tells 0.0 from -0.0."""
-    made = empty_impl((), _KINDS[kind])
-    made.array[...] = value
-    return from_host(wrap(made), index)
+def _kept_number(bits: bytes, kind: dtype, index: int, stream: int) -> Tensor:
+    """Make a tensor that later work on a stream reads."""
+    return written(bits, kind, index)
 
 
-runtime.on_forget(_number.cache_clear)
+def written(bits: bytes, kind: dtype, index: int) -> Tensor:
+    """Return a 0-dim tensor of these bytes. They are part of the device's work, so no host memory has to stay."""
+    made = empty((), kind, index)
+    found, stream, address = runtime.device_at(index).driver, runtime.current_stream(index), made._impl.data_ptr
+    if len(bits) < _WORD:
+        found.fill(address, bits[0], len(bits), stream)
+    for place in range(0, len(bits) - _WORD + 1, _WORD):
+        found.fill_word(address + place, int.from_bytes(bits[place : place + _WORD], "little"), stream)
+    return made
+
+
+runtime.on_forget(_kept_number.cache_clear)
