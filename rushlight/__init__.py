@@ -122,6 +122,9 @@ torch = sys.modules[__name__]  # under `import rushlight as torch`, `torch.torch
 __version__ = "0.1.0"
 
 # The jit must not import the compiler, nor serialization the jit: they look these providers up by name.
+_set_provider("GPUs", "rushlight.cuda.devices")
+_set_provider("graphs of single operators", "rushlight.compiler.device_graphs")
+_set_provider("optimizer steps on GPUs", "rushlight.compiler.device_optimizers")
 _set_provider("native code of scripted functions", "rushlight.compiler.scripted.native")
 _set_provider("loading of TorchScript archives", "rushlight.jit.serialization.loading")
 _set_provider("kept native code of archives", "rushlight.compiler.scripted.kept_programs")

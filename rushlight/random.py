@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from rushlight.core.device import gpus
 from rushlight.core.generator import Generator, default_generator
 from rushlight.core.tensor import Tensor
 
@@ -12,13 +13,17 @@ __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "ma
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default generator from `seed`, an int of 64 bits; the same seed gives torch's CPU numbers."""
+    """Start the default generator, and those of GPUs, from `seed`, an int of 64 bits; the same seed gives torch's CPU
+    numbers."""
+    gpus.seed(int(seed))
     return default_generator.manual_seed(int(seed))
 
 
 def seed() -> int:
-    """Start the default generator from a seed of the operating system, and return it."""
-    return default_generator.seed()
+    """Start the default generator, and those of GPUs, from a seed of the operating system, and return it."""
+    chosen = default_generator.seed()
+    gpus.seed(chosen)
+    return chosen
 
 
 def initial_seed() -> int:
@@ -38,15 +43,16 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices: Iterable | None = None, enabled: bool = True, device_type: str = "cpu") -> Iterator[None]:
-    """Return a context after which the default generator is in the state that it was in before.
-
-    `devices` and `device_type` are accepted for torch's sake: the CPU has the only generator.
-    """
+    """Return a context after which the default generator, and those of all GPUs that were used, are in the states that they
+    were in before. `devices` and `device_type` are accepted for torch's sake. """
     if not enabled:
         yield
         return
-    saved = get_rng_state()
+    saved, others = get_rng_state(), gpus.generators()
+    states = [generator.get_state() for generator in others]
     try:
         yield
     finally:
         set_rng_state(saved)
+        for generator, state in zip(others, states, strict=True):
+            generator.set_state(state)

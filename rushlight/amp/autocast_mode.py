@@ -1,6 +1,6 @@
 """autocast: a region of a program in which operators choose their precision; and the settings of a thread that it changes.
 
-Only the CPU has an effect; other device types of torch are accepted and disabled with a warning.
+The CPU and GPUs have settings of their own; other device types of torch are accepted and disabled with a warning.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight.amp.casts import WeightCache
 from rushlight.autograd.grad_mode import Mode
-from rushlight.core.device import device
+from rushlight.core.device import device, gpus
 from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.dtype import bfloat16, dtype, float16, float32
 from rushlight.core.tensor import Tensor
@@ -26,13 +26,21 @@ _DTYPES = (bfloat16, float16)
 
 @dataclass(frozen=True)
 class Autocast:
-    """The settings of a thread. `nesting` counts regions; the outermost one's end clears the cache of weights."""
+    """The settings of a thread: whether autocast is on for CPU tensors and for those of GPUs, and in which dtypes. `nesting`
+    counts regions; the outermost one's end clears the cache of weights."""
 
-    enabled: bool = False
+    cpu: bool = False
     dtype: dtype = bfloat16
+    gpu: bool = False
+    gpu_dtype: dtype = float16
     cache_enabled: bool = True
     nesting: int = 0
     cache: WeightCache = field(default_factory=WeightCache, compare=False)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether autocast is on for any device."""
+        return self.cpu or self.gpu
 
 
 def settings() -> Autocast:
@@ -49,11 +57,12 @@ def set_settings(changed: Autocast) -> None:
 
 
 class autocast(Mode):
-    """Context manager and decorator: in the block, operators on the CPU cast their floating-point arguments as `casts` says.
+    """Context manager and decorator: in the block, operators on a type of device cast their floating-point arguments as `casts`
+    says.
 
-    `dtype` is bfloat16 (the default) or float16. Inner regions count, also with `enabled=False`. With `cache_enabled`, a
-    weight is cast once. Raises ValueError for a device type that is no str, RuntimeError for one that is unknown.
-    """
+    `dtype` is bfloat16 or float16; the first is the CPU's default, the second the GPU's. Inner regions count, also with
+    `enabled=False`. With `cache_enabled`, a weight is cast once. Raises ValueError for a device type that is no str,
+    RuntimeError for one that is unknown. """
 
     def __init__(
         self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
@@ -73,9 +82,7 @@ class autocast(Mode):
         outer = settings()
         self._outer.append(outer)
         changed = replace(outer, cache_enabled=self.cache_enabled, nesting=outer.nesting + 1)
-        if self.device == "cpu":
-            changed = replace(changed, enabled=self.enabled, dtype=self.fast_dtype)
-        set_settings(changed)
+        set_settings(_changed(changed, self.device, self.enabled, self.fast_dtype))
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -109,8 +116,15 @@ def _check_device(device_type: str) -> str:
     return device_type
 
 
+def _changed(found: Autocast, device_type: str, enabled: bool, kind: dtype) -> Autocast:
+    """Return settings that are changed for a type of device; other types than the CPU and GPUs have none."""
+    if device_type == "cpu":
+        return replace(found, cpu=enabled, dtype=kind)
+    return replace(found, gpu=enabled, gpu_dtype=kind) if device_type == "cuda" else found
+
+
 def _is_supported(device_type: str, kind: dtype) -> bool:
-    if device_type != "cpu":
+    if device_type != "cpu" and not (device_type == "cuda" and gpus.count()):
         warnings.warn(
             f"User provided device_type of '{device_type}', but {device_type.upper()} is not available. Disabling", stacklevel=3
         )
@@ -128,34 +142,35 @@ def _is_supported(device_type: str, kind: dtype) -> bool:
 def is_autocast_available(device_type: str) -> bool:
     """Return whether autocast has an effect on a type of device."""
     _check_device(device_type)
-    return device_type == "cpu"
+    return device_type == "cpu" or (device_type == "cuda" and gpus.count() > 0)
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Return whether the code runs in an autocast region of a type of device."""
-    return device_type == "cpu" and settings().enabled
+    return settings().cpu if device_type == "cpu" else device_type == "cuda" and settings().gpu
 
 
 def set_autocast_enabled(device_type: str | bool, enabled: bool | None = None) -> None:
     """Turn autocast on or off for a type of device."""
-    if device_type == "cpu":
-        set_settings(replace(settings(), enabled=bool(enabled)))
+    if device_type != "cuda" or gpus.count():
+        set_settings(_changed(settings(), str(device_type), bool(enabled), get_autocast_dtype(str(device_type))))
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """Return the lower precision of a type of device."""
-    return settings().dtype if device_type == "cpu" else float16
+    if device_type == "cpu":
+        return settings().dtype
+    return settings().gpu_dtype if device_type == "cuda" else float16
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
     """Set the lower precision of a type of device."""
-    if device_type == "cpu":
-        set_settings(replace(settings(), dtype=dtype))
+    set_settings(_changed(settings(), device_type, is_autocast_enabled(device_type), dtype))
 
 
 def is_autocast_cpu_enabled() -> bool:
     """Return whether the code runs in an autocast region of the CPU."""
-    return settings().enabled
+    return settings().cpu
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:

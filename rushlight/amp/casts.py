@@ -17,6 +17,7 @@ from rushlight.ops import aten
 from rushlight.ops.dispatcher import Kernel, OpOverload
 from rushlight.ops.packet import namespaces
 
+Rule = Callable[[tuple, dict, dtype], dtype | None]
 _AUTOCAST = bit(DispatchKey.Autocast)
 _BLOCKS = namespaces.namespace("rushlight").block_linear.default
 
@@ -38,6 +39,16 @@ FLOAT32 = """
     replication_pad3d smooth_l1_loss soft_margin_loss stft svd trace triangular_solve triplet_margin_loss view_as_complex
 """
 WIDEST = "cat index_copy stack"
+# The GPUs' lists are PyTorch's for CUDA: there, more functions have a range that float16 lacks.
+FLOAT32_ON_GPUS = """
+    acos asin binary_cross_entropy_with_logits cdist cosh cosine_embedding_loss cosine_similarity cross_entropy_loss cumprod
+    cumsum dist erfinv exp expm1 group_norm hinge_embedding_loss huber_loss kl_div l1_loss layer_norm log log10 log1p log2
+    log_softmax logsumexp margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss nll_loss2d norm
+    native_layer_norm poisson_nll_loss pow prod reciprocal renorm rsqrt sinh smooth_l1_loss soft_margin_loss softmax softmin
+    softplus stft sum tan triplet_margin_loss fft_fft fft_fft2 fft_fftn fft_ifft fft_ifft2 fft_ifftn fft_rfft fft_rfft2
+    fft_rfftn fft_irfft fft_irfft2 fft_irfftn fft_hfft fft_ihfft
+"""
+WIDEST_ON_GPUS = "addcdiv addcmul atan2 bilinear cat cross dot grid_sampler index_put scatter_add stack tensordot vdot"
 # Autocast leaves these composites alone, because it casts the operators that they call.
 UNCHANGED = "addmv mv"
 
@@ -83,22 +94,22 @@ def _cast(value: object, kind: dtype | None) -> object:
     return value
 
 
-def _choose_lower_precision(args: tuple, kwargs: dict) -> dtype:
-    return state.autocast.dtype
+def _choose_lower_precision(args: tuple, kwargs: dict, lower: dtype) -> dtype:
+    return lower
 
 
-def _choose_float32(args: tuple, kwargs: dict) -> dtype:
+def _choose_float32(args: tuple, kwargs: dict, lower: dtype) -> dtype:
     return float32
 
 
-def _choose_widest(args: tuple, kwargs: dict) -> dtype:
-    kind = state.autocast.dtype
+def _choose_widest(args: tuple, kwargs: dict, lower: dtype) -> dtype:
+    kind = lower
     for tensor in _cast_tensors_in((*args, *kwargs.values())):
         kind = promote_types(kind, tensor.dtype)
     return kind
 
 
-def _choose_no_dtype(args: tuple, kwargs: dict) -> None:
+def _choose_no_dtype(args: tuple, kwargs: dict, lower: dtype) -> None:
     return None
 
 
@@ -110,12 +121,22 @@ def _cast_tensors_in(values: tuple | list) -> Iterator[Tensor]:
             yield value
 
 
-def _make_kernel(choose: Callable[[tuple, dict], dtype | None]) -> Callable:
+def _chosen_dtype(on_cpu: Rule, on_gpu: Rule, args: tuple, kwargs: dict) -> dtype | None:
+    """Return the dtype to which a call's arguments are cast, by the rule for the device that they are on; None for no cast."""
+    settings = state.autocast
+    if settings.gpu and any(tensor._impl.device.type == "cuda" for tensor in _cast_tensors_in((*args, *kwargs.values()))):
+        return on_gpu(args, kwargs, settings.gpu_dtype)
+    if settings.cpu and not any(tensor._impl.device.type == "cuda" for tensor in _cast_tensors_in((*args, *kwargs.values()))):
+        return on_cpu(args, kwargs, settings.dtype)
+    return None
+
+
+def _make_kernel(on_cpu: Rule, on_gpu: Rule) -> Callable:
     def link(op: OpOverload, below: int) -> Callable:
         lower = op.resolve(below)
 
         def run(*args, **kwargs):
-            kind = choose(args, kwargs)
+            kind = _chosen_dtype(on_cpu, on_gpu, args, kwargs)
             with ExcludeKeys(_AUTOCAST):
                 args = tuple(_cast(value, kind) for value in args)
                 kwargs = {name: _cast(value, kind) for name, value in kwargs.items()}
@@ -126,22 +147,36 @@ def _make_kernel(choose: Callable[[tuple, dict], dtype | None]) -> Callable:
     return link
 
 
-def register(names: str, choose: Callable[[tuple, dict], dtype | None]) -> None:
-    """Give every overload of the aten operators a kernel that casts its arguments to the dtype that `choose` tells."""
-    kernel = Kernel(_make_kernel(choose), linked=True)
-    for name in names.split():
-        packet = getattr(aten, name, None)
-        for overload in packet.overloads() if packet is not None else ():
-            getattr(packet, overload).register(DispatchKey.Autocast, kernel)
+def _register(name: str, on_cpu: Rule, on_gpu: Rule) -> None:
+    """Give every overload of an aten operator a kernel that casts its arguments to the dtype that a rule tells."""
+    kernel = Kernel(_make_kernel(on_cpu, on_gpu), linked=True)
+    packet = getattr(aten, name, None)
+    for overload in packet.overloads() if packet is not None else ():
+        getattr(packet, overload).register(DispatchKey.Autocast, kernel)
 
 
 def register_for(op: OpOverload, kind: dtype) -> None:
     """Have autocast cast the arguments of an operator from outside."""
-    op.register(DispatchKey.Autocast, Kernel(_make_kernel(lambda args, kwargs: kind), linked=True))
+    rule = lambda args, kwargs, lower: kind  # noqa: E731
+    op.register(DispatchKey.Autocast, Kernel(_make_kernel(rule, rule), linked=True))
 
 
-register(LOWER_PRECISION, _choose_lower_precision)
-register(FLOAT32, _choose_float32)
-register(WIDEST, _choose_widest)
-register(UNCHANGED, _choose_no_dtype)
-_BLOCKS.register(DispatchKey.Autocast, Kernel(_make_kernel(_choose_lower_precision), linked=True))
+def _register_all() -> None:
+    """Register the operators of both tables."""
+    rules = {}
+    for device, table in enumerate((_ON_CPU, _ON_GPU)):
+        for rule, names in table.items():
+            for name in names.split():
+                rules.setdefault(name, [_choose_no_dtype, _choose_no_dtype])[device] = rule
+    for name, (on_cpu, on_gpu) in rules.items():
+        _register(name, on_cpu, on_gpu)
+
+
+_ON_CPU = {
+    _choose_lower_precision: LOWER_PRECISION, _choose_float32: FLOAT32, _choose_widest: WIDEST, _choose_no_dtype: UNCHANGED,
+}  # fmt: skip
+_ON_GPU = {
+    _choose_lower_precision: f"{LOWER_PRECISION} addmv mv", _choose_float32: FLOAT32_ON_GPUS, _choose_widest: WIDEST_ON_GPUS,
+}  # fmt: skip
+_register_all()
+_BLOCKS.register(DispatchKey.Autocast, Kernel(_make_kernel(_choose_lower_precision, _choose_lower_precision), linked=True))

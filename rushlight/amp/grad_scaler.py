@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from rushlight.core.device import gpus
 from rushlight.core.dtype import float16, float32
 from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
@@ -37,7 +38,7 @@ class GradScaler:
         enabled: bool = True,
     ):
         self._device = device
-        self._enabled = enabled and device == "cpu"
+        self._enabled = enabled and (device == "cpu" or (device == "cuda" and gpus.count() > 0))
         if enabled and not self._enabled:
             warnings.warn(
                 f"torch.{device}.amp.GradScaler is enabled, but {device.upper()} is not available. Disabling.", stacklevel=2
@@ -66,7 +67,7 @@ class GradScaler:
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
-            return outputs * self._scale_tensor()
+            return outputs * self._scale_tensor().to(outputs.device)
         if isinstance(outputs, Iterable):
             made = [self.scale(output) for output in outputs]
             return type(outputs)(made) if isinstance(outputs, list | tuple) else made
@@ -86,7 +87,7 @@ class GradScaler:
         self._found_inf[id(optimizer)] = self._unscale(optimizer)
 
     def _unscale(self, optimizer: Optimizer) -> bool:
-        inverse, found = 1.0 / self._scale_tensor().item(), False
+        inverse, checks = 1.0 / self._scale_tensor().item(), []
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is None:
@@ -94,9 +95,12 @@ class GradScaler:
                 if parameter.grad.dtype is float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 values = parameter.grad._values() if parameter.grad.is_sparse else parameter.grad
-                found = found or not bool(aten.isfinite(values).all())
+                checks.append(aten.isfinite(values).all())
                 values.detach().mul_(inverse)
-        return found
+        by_device: dict[Any, list[Tensor]] = {}
+        for check in checks:
+            by_device.setdefault(check.device, []).append(check)
+        return not all(bool(aten.stack(found).all()) for found in by_device.values())  # waits once for each device
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Return a step of the optimizer, after unscaling its gradients if that was not done; none when one is not finite."""

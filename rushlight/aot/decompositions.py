@@ -162,7 +162,7 @@ def nll_loss_forward(self, target, weight, reduction, ignore_index):
     weights = _weights(weight, labels, counted)
     losses = aten.where.self(counted, taken if weight is None else taken * weights, 0.0)
     if reduction not in (_MEAN, _SUM):
-        return losses.to(self.dtype), aten.full([], 0.0, dtype=self.dtype)
+        return losses.to(self.dtype), aten.full([], 0.0, dtype=self.dtype, device=self.device)
     total = weights.sum()
     return _cast_each((self.dtype,) * 2, (losses.sum() / total if reduction == _MEAN else losses.sum(), total))
 
@@ -177,7 +177,7 @@ def nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index
     counted = column != ignore_index
     if weight is not None:
         rows = rows * _weights(weight, aten.where.self(counted, column, 0).squeeze(1), counted.squeeze(1)).unsqueeze(1)
-    hit = (aten.arange(self.shape[1]).unsqueeze(0) == column) & counted
+    hit = (aten.arange(self.shape[1], device=self.device).unsqueeze(0) == column) & counted
     return aten.where.self(hit, rows, 0.0).to(self.dtype)
 
 

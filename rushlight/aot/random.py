@@ -12,8 +12,10 @@ import math
 from collections.abc import Callable
 
 from rushlight.aot.decompose import decompose
+from rushlight.core.device import CPU, device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS
 from rushlight.core.dtype import bool_, dtype, float32, float64, uint8
+from rushlight.core.pytree import tree_flatten
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.fx.fake_tensor import FakeTensorMode
@@ -52,16 +54,25 @@ def seed_random(module: GraphModule) -> None:
             module.graph.erase_node(draws.node)
 
 
+def _place_of_draws(module: GraphModule) -> device:
+    """Return the device of a graph's random numbers: a GPU if one of them is there. Others are then drawn in eager."""
+    drawn = (node for node in module.graph.nodes if node.op == "call_function" and node.target in RULES)
+    made = [leaf for node in drawn for leaf in tree_flatten(node.meta["val"])[0] if isinstance(leaf, Tensor)]
+    return next((tensor.device for tensor in made if tensor.device.type == "cuda"), CPU)
+
+
 class Draws:
     """The seed of a graph, and the number of streams taken so far."""
 
     def __init__(self, module: GraphModule):
         graph, op = module.graph, overload("_philox_seed")
+        self.place = _place_of_draws(module)
+        named = {} if self.place == CPU else {"device": self.place}
         first = next(node for node in graph.nodes if node.op not in ("placeholder", "get_attr"))
         with graph.inserting_before(first):
-            self.node: Node = graph.create_node("call_function", op, (), {}, name="seed")
+            self.node: Node = graph.create_node("call_function", op, (), named, name="seed")
         with ExcludeKeys(AUTOGRAD_BITS), FakeTensorMode():
-            self.node.meta["val"] = op()
+            self.node.meta["val"] = op(**named)
         self._streams = 0
 
     def applied(self, op: OpOverload, function: Callable) -> Callable:
@@ -72,6 +83,8 @@ class Draws:
         def decomposition(*args: object, **kwargs: object) -> object:
             given = defaults | dict(zip(names, args, strict=False)) | kwargs
             numbers = [value for value in given.values() if value is not None and not isinstance(value, Tensor)]
+            if any(value.device != self.place for value in given.values() if isinstance(value, Tensor)):
+                return NotImplemented
             if given.get("generator") is not None or not all(isinstance(value, bool | int | float) for value in numbers):
                 return NotImplemented
             return function(self, given)
@@ -243,6 +256,6 @@ def multinomial(draws: Draws, given: dict) -> object:
     if not given["replacement"] or count == 1:
         return aten.topk.default(weights / -draws.positive(weights).log(), count, -1)[1]
     levels = weights.cumsum(-1)
-    like = aten.empty.memory_format([*weights.shape[:-1], count], dtype=weights.dtype)
+    like = aten.empty.memory_format([*weights.shape[:-1], count], dtype=weights.dtype, device=weights.device)
     found = aten.searchsorted.Tensor(levels, draws.uniform(like) * levels[..., -1:], right=True)
     return found.clamp(max=weights.shape[-1] - 1)

@@ -261,7 +261,7 @@ class CompiledFunctionBackward(Node):
         found, stride = value.unpack(self), self.owner.plan.saved_strides[number]
         if value.unpack_hook is None or stride is None or found._impl.strides == stride:
             return found
-        return aten.empty_strided(found._impl.sizes, stride, dtype=found.dtype).copy_(found)
+        return aten.empty_strided(found._impl.sizes, stride, dtype=found.dtype, device=found.device).copy_(found)
 
     def _read_for(self, tangents: Iterable[int]) -> frozenset[int]:
         read = self.owner.plan.tangents.read
@@ -279,10 +279,10 @@ class CompiledFunctionBackward(Node):
     def _tangent(self, grad: Tensor | None, number: int) -> Tensor:
         """Return a gradient with the strides that the backward was compiled for; zeros if it did not arrive."""
         stride = self.strides[number]
-        sizes, kind, _ = self.output_info[number]
+        sizes, kind, place = self.output_info[number]
         if grad is not None and grad._impl.strides == stride:
             return grad
-        made = aten.empty_strided(sizes, stride, dtype=kind)
+        made = aten.empty_strided(sizes, stride, dtype=kind, device=place)
         return made.zero_() if grad is None else made.copy_(grad)
 
     def _apply_recorded(self, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:

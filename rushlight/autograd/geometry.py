@@ -13,7 +13,7 @@ from rushlight.core.determinism import DETERMINISM
 from rushlight.core.dispatch_key import BATCHED_BIT
 from rushlight.core.dtype import QUANTIZED
 from rushlight.core.layout import memory_format, preserve_format, strided
-from rushlight.core.storage import StorageImpl, UntypedStorage, allocate
+from rushlight.core.storage import StorageImpl, UntypedStorage, grow
 from rushlight.core.strides import contiguous_strides, storage_extent
 from rushlight.core.tensor import Tensor, check_geometry
 from rushlight.core.tensor_impl import TensorImpl
@@ -144,9 +144,7 @@ def _grow(storage: StorageImpl, nbytes: int) -> None:
                 f"Trying to resize storage that is not resizable: its {storage.nbytes} bytes belong to a NumPy array or "
                 "another library. Copy the tensor with .clone() first."
             )
-        larger = allocate(nbytes)
-        larger.bytes()[: storage.nbytes] = storage.bytes()
-        storage.buffer = larger.buffer
+        grow(storage, nbytes)
     storage.nbytes = nbytes
 
 

@@ -53,8 +53,8 @@ def compile_to_aten(
 
     Sizes that dynamo left open stay open. With `kept`, a graph with a kept plan runs by it.
     """
-    if any(isinstance(value, Tensor) and value.device.type != "cpu" for value in inputs):
-        log("graph_breaks", lambda: "runs as captured: an input is on another device than the CPU")
+    if any(isinstance(value, Tensor) and value.device.type not in ("cpu", "cuda") for value in inputs):
+        log("graph_breaks", lambda: "runs as captured: an input is on a device that is neither the CPU nor a GPU")
         return heard_run(log, module.forward)
     if any(isinstance(value, Tensor) and value.dtype.category == QUANTIZED for value in inputs):
         log("graph_breaks", lambda: "runs as captured: an input is quantized")

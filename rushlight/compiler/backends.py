@@ -56,7 +56,8 @@ def options_of(settings: Settings) -> Options:
     a listener is registered."""
     precision = "ieee" if get_float32_matmul_precision() == "highest" else "tf32"
     return Options(
-        settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard(), settings.target, precision
+        settings.threads or get_num_threads(), settings.debug_cpp, settings.max_autotune, is_heard(), settings.target,
+        precision, settings.cuda_graphs,
     )
 
 

@@ -219,18 +219,15 @@ def compile(
 
     Captures are guarded: another size, dtype, value or module causes a new capture, at most `options["recompile_limit"]` times.
     Code that cannot be captured (a branch on a tensor's value, `print`) breaks the graph and runs in Python; with `fullgraph`
-    it is an error that tells where and what to do.
-    `backend` is a name from `list_backends()` or a callable `(GraphModule, example_inputs) -> callable`. `options` overrides
-    settings by name; torch's settings without a meaning here have no effect. `mode` is one of torch's: "max-autotune" times
-    several ways to run products and convolutions, the others compile alike. `dynamic` selects the sizes and ints that a capture
-    leaves open: None those that changed since an earlier capture, True all of inputs, False none. Usable as a decorator, also
-    of a class, whose instances' calls are then compiled. A graph that needs gradients is compiled together with its backward
-    graph.
-    With `verify`, the interpreter also runs at each call; if results differ, `CompiledResultDiffers` (a RuntimeError) names the
-    first differing node, with the user's line.
-    Raises TypeError for a model that is not callable, ValueError for an unknown backend or mode, RuntimeError for an unknown
-    option.
-    """
+    it is an error that tells where and what to do. `backend` is a name from `list_backends()` or a callable `(GraphModule,
+    example_inputs) -> callable`. `options` overrides settings by name; torch's settings without a meaning here have no effect.
+    `mode` is one of torch's: "max-autotune" times several ways to run products and convolutions; "reduce-overhead" captures
+    calls on a GPU as CUDA graphs. `dynamic` selects the sizes and ints that a capture leaves open: None those that changed
+    since an earlier capture, True all of inputs, False none. Usable as a decorator, also of a class, whose instances' calls are
+    then compiled. A graph that needs gradients is compiled together with its backward graph. With `verify`, the interpreter
+    also runs at each call; if results differ, `CompiledResultDiffers` (a RuntimeError) names the first differing node, with the
+    user's line. Raises TypeError for a model that is not callable, ValueError for an unknown backend or mode, RuntimeError for
+    an unknown option. """
     if model is None:
         return functools.partial(compile, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options,
                                  disable=disable, verify=verify)  # fmt: skip
@@ -316,7 +313,8 @@ def _settings(mode: str | None, options: dict | None) -> Settings:
     if unknown:
         raise RuntimeError(f"Unexpected optimization option {unknown[0]}, known options are {known}")
     settings = replace(from_environment(), **chosen)
-    return replace(settings, max_autotune=True) if _is_timed(mode) else settings
+    graphed = settings.cuda_graphs or mode in ("reduce-overhead", "max-autotune")
+    return replace(settings, max_autotune=settings.max_autotune or _is_timed(mode), cuda_graphs=graphed)
 
 
 def _follow_compiled(tx: Any, model: Value, **options: Value) -> Value:

@@ -49,6 +49,9 @@ class Settings:
     verify: bool = False
     """RUSHLIGHT_VERIFY: run the interpreter beside native code at each call, and name the first node that differs."""
 
+    cuda_graphs: bool = False
+    """RUSHLIGHT_CUDA_GRAPHS: capture compiled calls on a GPU as CUDA graphs, as `mode="reduce-overhead"` does."""
+
     target: str = "cpp"
     """RUSHLIGHT_TARGET: what graphs are compiled to: "cpp"; "triton-interpreter", Triton kernels that Triton's interpreter runs
     on the CPU; or "triton-text", Triton kernels that are only written, beside the interpreter of graphs."""
@@ -103,6 +106,7 @@ def from_environment() -> Settings:
         fallback_random=_read_flag("RUSHLIGHT_FALLBACK_RANDOM"),
         keep_captures=_read_flag("RUSHLIGHT_KEEP_CAPTURES", "1"),
         verify=_read_flag("RUSHLIGHT_VERIFY"),
+        cuda_graphs=_read_flag("RUSHLIGHT_CUDA_GRAPHS"),
         target=os.environ.get("RUSHLIGHT_TARGET") or "cpp",
     )
 

@@ -1,14 +1,17 @@
-"""Devices: where a tensor's memory lies. `cpu` holds data; `meta` holds sizes and strides only; no other is present.
+"""Devices: where a tensor's memory lies. `cpu` holds data; `meta` holds sizes and strides only; `cuda` is a GPU.
 
-A device object can be made of every name that torch knows; making a tensor there fails as it does in torch's build for CPUs.
+A device object can be made of every name that torch knows; making a tensor on one that is not present fails as it does in
+torch's build for CPUs. Whether a GPU is present is asked of the provider of `GPUS`, at the first use of a device "cuda".
 `with device("meta"):` makes that the device of new tensors in the block.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NoReturn
 
+from rushlight.core.providers import import_provider
 from rushlight.core.thread_state import state
 
 _NAMES = (
@@ -16,6 +19,7 @@ _NAMES = (
     "mps", "meta", "hpu", "mtia", "privateuseone",
 )  # fmt: skip
 _PRESENT = ("cpu", "meta")
+GPUS = "GPUs"
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 _FORMS = "\n * (torch.device device)\n * (str type, int index = -1)\n"
 
@@ -116,7 +120,9 @@ def _parse(given: str | device | int, index: int | None) -> tuple[str, int | Non
     if number is not None and number < 0:
         raise RuntimeError("Device index must not be negative")
     if isinstance(given, int):
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+        if not gpus.count():
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        return "cuda", given
     if not given:
         raise RuntimeError("Device string must not be empty")
     name, colon, text = given.partition(":")
@@ -128,6 +134,47 @@ def _parse(given: str | device | int, index: int | None) -> tuple[str, int | Non
         raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {given}")
     return name, int(text) if colon else index
 
+
+class Gpus:
+    """What lower layers ask about GPUs. The provider of `GPUS` sets the functions when it is imported: the number of GPUs, the
+    index of the current one, whether a storage is page-locked, an impl like another in page-locked memory, storages in
+    page-locked memory and on a GPU, copies of bytes between storages, and the GPUs' generators."""
+
+    def __init__(self) -> None:
+        self.counted: Callable[[], int] | None = None
+        self.current: Callable[[], int] | None = None
+        self.is_pinned: Callable[..., bool] | None = None
+        self.pinned_like: Callable | None = None
+        self.allocate: Callable | None = None
+        self.allocate_pinned: Callable | None = None
+        self.copy_bytes: Callable | None = None
+        self.seed_all: Callable[[int], None] | None = None
+        self.generators: Callable[[], list] = list
+        self.first_seed: int | None = None  # for generators that do not exist yet
+
+    def seed(self, seed: int) -> None:
+        """Restart the generators of all GPUs, also of those that are used later."""
+        self.first_seed = seed
+        if self.seed_all is not None:
+            self.seed_all(seed)
+
+    def count(self) -> int:
+        """Return the number of GPUs."""
+        if self.counted is None:
+            import_provider(GPUS)
+        return 0 if self.counted is None else self.counted()
+
+    def place(self, where: device) -> device | None:
+        """Return a device "cuda" with its index; None if there is no GPU, RuntimeError for an index too large."""
+        count = self.count()
+        if not count:
+            return None
+        if where.index is not None and where.index >= count:
+            raise RuntimeError(f"CUDA error: invalid device ordinal: there are {count} devices, got {where}")
+        return where if where.index is not None else device("cuda", self.current())
+
+
+gpus = Gpus()
 
 CPU = device("cpu")
 META = device("meta")
@@ -144,6 +191,8 @@ def present_device(value: device | str | int | None) -> device:
     """Return `value` as a device that can hold tensors; torch's error where this build lacks it."""
     where = as_device(value)
     if where.type not in _PRESENT:
+        if where.type == "cuda" and (placed := gpus.place(where)) is not None:
+            return placed
         _raise_if_initialised(where.type)
         raise RuntimeError(f"PyTorch is not linked with support for {where.type} devices")
     return where
@@ -153,6 +202,8 @@ def device_for_operator(value: device | str | int, operator: str) -> device:
     """Return `value` as the device on which `operator` makes its result; torch's error where this build lacks it."""
     where = as_device(value)
     if where.type not in _PRESENT:
+        if where.type == "cuda" and (placed := gpus.place(where)) is not None:
+            return placed
         _raise_if_initialised(where.type)
         if where.type in ("mkldnn", "opengl", "opencl", "ideep"):
             raise RuntimeError(f"{where.type} is a device type of the past, which has no operators")

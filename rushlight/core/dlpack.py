@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from rushlight.core.device import gpus
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, from_numpy
+
+interchange = LazyModule("rushlight.cuda.interchange")
+CUDA_KIND = 2  # the specification's number of the kind of device
 
 
 class _Capsule:
@@ -38,6 +43,10 @@ def from_dlpack(source: object) -> Tensor:
     if isinstance(source, Tensor):
         return source.detach()
     if type(source).__name__ != "PyCapsule":
+        if source.__dlpack_device__()[0] == CUDA_KIND:
+            return interchange.from_capsule(source.__dlpack__())
         return from_numpy(np.from_dlpack(source))
+    if gpus.counted is not None and interchange.is_capsule_of_gpu(source):
+        return interchange.from_capsule(source)
     array = np.from_dlpack(_Capsule(source))
     return from_numpy(array if _says_what_may_be_written(source) else np.asarray(_Writable(array)))

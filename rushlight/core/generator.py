@@ -12,12 +12,12 @@ import threading
 import numpy as np
 
 from rushlight._C import MersenneTwister
-from rushlight.core.device import CPU, as_device, device
+from rushlight.core.device import CPU, as_device, device, gpus
 from rushlight.core.dtype import uint8
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, tensor_from_array
 
-secrets = LazyModule("secrets")
+secrets, generators = map(LazyModule, ("secrets", "rushlight.cuda.generators"))
 DEFAULT_SEED = 67280421310721
 _WORDS = 624
 # The layout of torch's state, 5056 bytes with padding: seed, draws left before the next twist, whether seeded, position, the
@@ -42,6 +42,12 @@ class Generator:
     Every method takes the generator's lock. A kernel that draws several times holds `lock` throughout; `twister` fills
     tensors at once, for callers that hold it.
     """
+
+    def __new__(cls, device: device | str | None = "cpu", *args: object) -> Generator:
+        where = as_device(device)
+        if cls is Generator and where.type == "cuda" and gpus.count():
+            return generators.DeviceGenerator(where)
+        return object.__new__(cls)
 
     def __init__(self, device: device | str | None = "cpu"):
         self.device = as_device(device)

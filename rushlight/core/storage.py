@@ -10,13 +10,13 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 import rushlight._C as _C
 from rushlight._C import StorageImpl
-from rushlight.core.device import CPU, META, as_device, device, present_device, raise_absent
+from rushlight.core.device import CPU, META, as_device, device, gpus, present_device
 from rushlight.core.errors import OutOfMemoryError
 
 # StorageImpl(buffer, nbytes, where, data_ptr=None) is a C struct (`csrc/storage_impl.c`) that owns the memory. `buffer` is a
@@ -34,8 +34,17 @@ def aligned(nbytes: int) -> int:
     return -(-nbytes // ALIGNMENT) * ALIGNMENT
 
 
+def check_on_host(where: device) -> None:
+    """Raise TypeError for a device whose memory the host cannot read."""
+    if where.type == "cuda":
+        raise TypeError(
+            f"can't convert {where} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+
+
 def _bytes_of(storage: StorageImpl) -> np.ndarray:
     """Return the storage as a uint8 array that shares its memory."""
+    check_on_host(storage.device)
     if storage.buffer is None:
         raise RuntimeError(f"a storage on device '{storage.device}' holds no data")
     return np.ndarray((storage.nbytes,), np.uint8, storage.buffer)
@@ -47,6 +56,22 @@ _C.configure(cpu=CPU, storage_bytes=_bytes_of, out_of_memory=OutOfMemoryError)
 def without_data(nbytes: int) -> StorageImpl:
     """Return a storage of the meta device: a size and no memory."""
     return StorageImpl(None, nbytes, META, 0)
+
+
+def allocate_on(where: device, nbytes: int) -> StorageImpl:
+    """Return an uninitialised storage on a device."""
+    if where.type == "cuda":
+        return gpus.allocate(where.index, nbytes)
+    return without_data(nbytes) if where.type == "meta" else allocate(nbytes)
+
+
+def _copy_bytes(target: StorageImpl, source: StorageImpl) -> None:
+    """Copy the first bytes of a storage to another one, as far as both reach."""
+    nbytes = min(target.nbytes, source.nbytes)
+    if target.device.type == "cuda" or source.device.type == "cuda":
+        gpus.copy_bytes(target, source, nbytes)
+    elif nbytes:
+        target.bytes()[:nbytes] = source.bytes()[:nbytes]
 
 
 def borrow(array: np.ndarray) -> StorageImpl:
@@ -97,7 +122,7 @@ class UntypedStorage:
     """
 
     __slots__ = ("_impl", "__weakref__")
-    is_cuda = is_hpu = is_sparse = is_sparse_csr = False
+    is_hpu = is_sparse = is_sparse_csr = False
 
     def __init__(self, size: int | Sequence[int] | StorageImpl = 0, *, device: device | str | None = None):
         if isinstance(size, StorageImpl):
@@ -105,11 +130,12 @@ class UntypedStorage:
         elif isinstance(size, int):
             if size < 0:
                 raise RuntimeError(f"UntypedStorage(): expected a number of bytes >= 0, got {size}")
-            self._impl = without_data(size) if _device_of_storage(device).type == "meta" else allocate(size)
+            self._impl = allocate_on(_device_of_storage(device), size)
         elif _device_of_storage(device).type == "meta":
             self._impl = without_data(len(size))
         else:
-            self._impl = UntypedStorage.from_buffer(np.array(size, np.uint8))._impl
+            given = UntypedStorage.from_buffer(np.array(size, np.uint8))
+            self._impl = given.to(_device_of_storage(device))._impl
 
     @staticmethod
     def from_buffer(data: object, *args: Any, copy: bool = True, **kwargs: Any) -> UntypedStorage:
@@ -161,9 +187,14 @@ class UntypedStorage:
         """Return 1: an untyped storage counts in bytes."""
         return 1
 
+    @property
+    def is_cuda(self) -> bool:
+        """Return whether the bytes lie on a GPU."""
+        return self._impl.device.type == "cuda"
+
     def get_device(self) -> int:
-        """Return the index of the device: -1, as the CPU has none."""
-        return -1
+        """Return the index of the device: -1 on the CPU, which has none."""
+        return -1 if self._impl.device.index is None else self._impl.device.index
 
     def type(self) -> str:
         """Return the name of the class."""
@@ -189,24 +220,36 @@ class UntypedStorage:
     def tolist(self) -> list[int]:
         """Return the bytes as ints; NotImplementedError for a storage without data."""
         self._check_data()
-        return self._impl.bytes().tolist()
+        return self.cpu()._impl.bytes().tolist()
 
     def clone(self) -> UntypedStorage:
         """Return a copy of the bytes in new memory."""
-        if self._impl.device.type == "meta":
-            return UntypedStorage(without_data(self._impl.nbytes))
-        return UntypedStorage.from_buffer(self._impl.bytes())
+        made = allocate_on(self._impl.device, self._impl.nbytes)
+        if self._impl.device.type != "meta":
+            _copy_bytes(made, self._impl)
+        return UntypedStorage(made)
+
+    def to(self, device: device, non_blocking: bool = False) -> UntypedStorage:
+        """Return this storage, or a copy on another device."""
+        where = present_device(device)
+        if where == self._impl.device:
+            return self
+        made = UntypedStorage(self._impl.nbytes, device=where)
+        return made if where.type == "meta" else made.copy_(self, non_blocking)
 
     def copy_(self, source: UntypedStorage, non_blocking: bool = False) -> UntypedStorage:
         """Take over the bytes of a storage of the same size; RuntimeError for another size."""
         if source.nbytes() != self.nbytes():
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
         if self.nbytes():
-            self._impl.bytes()[:] = source.untyped().numpy()
+            source.untyped()._check_data(_COPY)
+            _copy_bytes(self._impl, source.untyped()._impl)
         return self
 
     def fill_(self, value: int) -> UntypedStorage:
         """Set every byte."""
+        if self.is_cuda:
+            return self.copy_(UntypedStorage(self.nbytes()).fill_(value))
         self._impl.bytes()[...] = _byte(value)
         return self
 
@@ -218,10 +261,8 @@ class UntypedStorage:
         if size < 0:
             raise RuntimeError(f"resize_: expected a number of bytes >= 0, got {size}")
         impl = self._impl
-        if impl.device.type != "meta" and size > memoryview(impl.buffer).nbytes:
-            grown = allocate(size)
-            grown.bytes()[: impl.nbytes] = impl.bytes()
-            impl.buffer = grown.buffer
+        if impl.device.type != "meta" and size > (impl.buffer.nbytes if self.is_cuda else memoryview(impl.buffer).nbytes):
+            grow(impl, size)
         impl.nbytes = size
         return self
 
@@ -240,12 +281,14 @@ class UntypedStorage:
         return isinstance(self._impl.buffer, mmap.mmap)
 
     def is_pinned(self, device: device | str | None = None) -> bool:
-        """Return whether the memory is page-locked for a GPU: never."""
-        return False
+        """Return whether the memory is page-locked for a GPU."""
+        return gpus.is_pinned is not None and gpus.is_pinned(self._impl)
 
-    def pin_memory(self, device: device | str | None = None) -> NoReturn:
-        """Raise RuntimeError: there is no GPU to lock pages for."""
-        raise RuntimeError("Cannot access accelerator device when none is available.")
+    def pin_memory(self, device: device | str | None = None) -> UntypedStorage:
+        """Return this storage, or a copy, in memory that is page-locked for a GPU; RuntimeError if there is none."""
+        if not gpus.count():
+            raise RuntimeError("Cannot access accelerator device when none is available.")
+        return self if self.is_pinned() else UntypedStorage(gpus.allocate_pinned(self.nbytes())).copy_(self)
 
     def byteswap(self, dtype: Any) -> None:
         """Reverse the bytes of each element of a dtype, in place."""
@@ -254,13 +297,13 @@ class UntypedStorage:
             self._impl.bytes().view(np.dtype(f"u{width}")).byteswap(inplace=True)
 
     def cpu(self) -> UntypedStorage:
-        """Return this storage; NotImplementedError for one without data."""
+        """Return this storage, or a copy on the CPU; NotImplementedError for one without data."""
         self._check_data(_COPY)
-        return self
+        return self.to(CPU)
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> NoReturn:
-        """Raise AssertionError: there is no GPU."""
-        raise_absent("cuda")
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """Return this storage on a GPU, by default the current one; AssertionError if there is none."""
+        return self.to(as_device("cuda" if device is None else device), non_blocking)
 
     def __len__(self) -> int:
         return self._impl.nbytes
@@ -273,6 +316,9 @@ class UntypedStorage:
 
     def __getitem__(self, index: int | slice) -> int | UntypedStorage:
         self._check_data()
+        if self.is_cuda:
+            found = self.cpu()[index]
+            return found if isinstance(found, int) else found.to(self.device)
         if isinstance(index, slice):
             found = self._impl.bytes()[index]
             return UntypedStorage.from_buffer(found, copy=False) if found.flags.c_contiguous else UntypedStorage(found.tolist())
@@ -302,6 +348,8 @@ class UntypedStorage:
         return UntypedStorage(memo[id(self._impl)])
 
     def __reduce__(self) -> tuple:
+        if self.is_cuda:
+            return (UntypedStorage.to, (self.cpu(), self.device))
         return (UntypedStorage.from_buffer, (self._impl.bytes().tobytes(),))
 
     def __repr__(self) -> str:
@@ -311,6 +359,14 @@ class UntypedStorage:
 
 
 _COPY = "Cannot copy out of meta tensor; no data!"
+
+
+def grow(impl: StorageImpl, nbytes: int) -> None:
+    """Move a storage to a larger block of memory, for every tensor that shares it."""
+    grown = allocate_on(impl.device, nbytes)
+    _copy_bytes(grown, impl)
+    impl.buffer = grown.buffer
+    impl.nbytes = nbytes
 
 
 def _byte(value: int) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 import rushlight._C as _C
 from rushlight.core.device import CPU, device
-from rushlight.core.dispatch_key import LAZY_BITS
+from rushlight.core.dispatch_key import CPU_KEYS, CUDA_KEYS, LAZY_BITS
 from rushlight.core.dtype import (
     BITS,
     NARROW_TYPES,
@@ -30,6 +30,7 @@ from rushlight.core.layout import (
     preserve_format,
     strided,
 )
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.printing import format_meta, format_tensor
 from rushlight.core.size import Size
 from rushlight.core.storage import StorageImpl, UntypedStorage
@@ -39,10 +40,11 @@ from rushlight.core.strides import (
     storage_extent,
     wrap_dim,
 )
-from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array
+from rushlight.core.tensor_impl import AutogradMeta, TensorImpl, empty_impl, impl_from_array, in_current_mode
 from rushlight.core.thread_state import state
 from rushlight.core.typed_storage import LEGACY_STORAGES, TypedStorage
 
+interchange = LazyModule("rushlight.cuda.interchange")
 NON_LEAF_GRAD = (
     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated "
     "during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use "
@@ -181,7 +183,11 @@ class Tensor(_C.TensorBase):
         """Return whether the device is `meta`."""
         return self._impl.device.type == "meta"
 
-    is_cuda = False
+    @property
+    def is_cuda(self) -> bool:
+        """Return whether the device is a GPU."""
+        return self._impl.device.type == "cuda"
+
     is_sparse = False
     is_quantized = False
     is_nested = False
@@ -260,6 +266,8 @@ class Tensor(_C.TensorBase):
             raise TypeError(
                 "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
             )
+        if self._impl.device.type == "cuda":
+            return self._on_host().numpy(force=True) if force else self._impl.array
         if self._impl.dtype.category == BITS or self._impl.dtype in (complex32, float4_e2m1fn_x2):
             raise TypeError(f"Got unsupported ScalarType {self._impl.dtype.scalar_name}")
         if self._impl.key_set & LAZY_BITS:
@@ -285,10 +293,18 @@ class Tensor(_C.TensorBase):
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         if self._impl.dtype in NARROW_TYPES:
             return self.to(complex64 if self._impl.dtype.is_complex else float32).tolist()
-        return _materialise_lazy(self)._impl.array.tolist()
+        return _materialise_lazy(self._on_host())._impl.array.tolist()
+
+    def _on_host(self) -> Tensor:
+        """Return this tensor, or its copy in host memory, without history."""
+        return self if self._impl.device.type != "cuda" else self.detach().to("cpu")
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        return (2, self._impl.device.index) if self.is_cuda else (1, 0)
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        return interchange.array_interface(self)
 
     def __dlpack__(self, **kwargs):
         if self._impl.device.type == "meta":
@@ -299,6 +315,8 @@ class Tensor(_C.TensorBase):
             raise BufferError("Can't export tensors with the conjugate bit set")
         if self.is_neg():
             raise BufferError("Can't export tensors with the negative bit set")
+        if self.is_cuda:
+            return interchange.to_capsule(self, kwargs.get("stream"))
         return self.numpy().__dlpack__(**kwargs)
 
     def __len__(self) -> int:
@@ -322,8 +340,10 @@ class Tensor(_C.TensorBase):
             return f"{prefix}FakeTensor(..., size={impl.sizes}, dtype={impl.dtype})"
         if impl.storage.buffer is None:
             return prefix + format_meta(impl.sizes, impl.dtype, **facts)
-        array = _materialise_lazy(self if impl.dtype is not complex32 else self.detach().to(complex64))._impl.array
-        return prefix + format_tensor(array, impl.dtype, **facts)
+        if impl.device.type == "cuda":
+            facts["device"] = impl.device
+        given = self._on_host() if impl.dtype is not complex32 else self._on_host().detach().to(complex64)
+        return prefix + format_tensor(_materialise_lazy(given)._impl.array, impl.dtype, **facts)
 
     def __format__(self, spec: str) -> str:
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
@@ -506,12 +526,13 @@ def tensor_from_storage(
     strides: Sequence[int],
     storage_offset: int = 0,
 ) -> Tensor:
-    """Return a tensor over part of a CPU storage; sizes, strides and offset in elements; RuntimeError when out of bounds."""
+    """Return a tensor over part of a storage of the CPU or a GPU; sizes, strides and offset in elements; RuntimeError when out
+    of bounds."""
     impl = storage._impl if isinstance(storage, UntypedStorage) else storage
     sizes, strides = tuple(sizes), tuple(strides)
     check_geometry(impl, element_type, sizes, strides, storage_offset)
-    template = empty_impl((0,), element_type)
-    return wrap(TensorImpl(impl, sizes, strides, storage_offset, element_type, CPU, template.key_set))
+    keys = CUDA_KEYS if impl.device.type == "cuda" else CPU_KEYS
+    return wrap(in_current_mode(TensorImpl(impl, sizes, strides, storage_offset, element_type, impl.device, keys)))
 
 
 def check_geometry(storage: StorageImpl, element_type: dtype, sizes: tuple, strides: tuple, offset: int) -> None:

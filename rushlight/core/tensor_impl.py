@@ -26,13 +26,13 @@ from rushlight._C import AutogradMeta, TensorImpl, VersionCounter, ViewMeta, emp
 from rushlight.core.device import CPU, device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, BATCHED_BIT, CPU_KEYS, META_KEYS
 from rushlight.core.dtype import ALL, BITS_TYPES, NARROW_TYPES, dtype
-from rushlight.core.storage import borrow, without_data
+from rushlight.core.storage import borrow, check_on_host, without_data
 from rushlight.core.strides import contiguous_strides, storage_extent
 from rushlight.core.thread_state import state
 
 __all__ = [
     "AutogradMeta", "DataDependentError", "DataDependentShapeError", "TensorImpl", "VersionCounter", "ViewMeta", "count_write",
-    "empty_impl", "empty_meta_impl", "impl_from_array",
+    "empty_impl", "empty_meta_impl", "impl_from_array", "in_current_mode",
 ]  # fmt: skip
 
 
@@ -69,6 +69,7 @@ def _make_array(self: TensorImpl) -> np.ndarray:
             f"the values of a fake tensor of shape {list(self.sizes)} are not known while a program is captured. Keep them "
             "in a tensor, or leave this part out of the compiled function."
         )
+    check_on_host(self.device)
     if self.storage.buffer is None:
         raise RuntimeError(f"Cannot read the data of a tensor of shape {list(self.sizes)} on device 'meta': it has none")
     sizes, element_type, buffer = self.sizes, self.dtype, self.storage.buffer
@@ -93,7 +94,7 @@ def impl_from_array(array: np.ndarray, element_type: dtype) -> TensorImpl:
     strides = tuple(stride // itemsize for stride in array.strides) if array.size else contiguous_strides(array.shape)
     made = TensorImpl(borrow(array), array.shape, strides, 0, element_type, CPU, CPU_KEYS)
     made.array = array
-    return _apply_inference_mode(made)
+    return in_current_mode(made)
 
 
 def empty_meta_impl(
@@ -105,10 +106,10 @@ def empty_meta_impl(
         count = storage_extent(sizes, strides, 0)
     strides = strides or contiguous_strides(sizes)
     storage = without_data(count * element_type.itemsize if type(count) is int else UNKNOWN_NBYTES)
-    return _apply_inference_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
+    return in_current_mode(TensorImpl(storage, sizes, strides, 0, element_type, where, META_KEYS))
 
 
-def _apply_inference_mode(made: TensorImpl) -> TensorImpl:
+def in_current_mode(made: TensorImpl) -> TensorImpl:
     """Return a new impl; in inference mode it becomes an inference tensor."""
     if state.inference:
         made.inference = True

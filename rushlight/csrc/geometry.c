@@ -126,7 +126,12 @@ int lies_row_major_symbolically(PyObject *sizes, PyObject *strides)
 
 char *impl_data(TensorImpl *impl)
 {
-    char *data = storage_data((StorageImpl *)impl->storage);
+    StorageImpl *storage = (StorageImpl *)impl->storage;
+    char *data = storage_data(storage);
+    if (data && storage->device != configuration.cpu) {
+        PyErr_Format(PyExc_TypeError, "native code cannot read the memory of device %S", storage->device);
+        return NULL;
+    }
     int itemsize = data ? itemsize_of(impl->dtype) : -1;
     return itemsize < 0 ? NULL : data + impl->storage_offset * itemsize;
 }

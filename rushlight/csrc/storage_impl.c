@@ -74,12 +74,24 @@ static int storage_init(StorageImpl *self, PyObject *arguments, PyObject *keywor
     return 0;
 }
 
+/* Return the address of memory on another device, which its owner tells. */
+static void *device_data(StorageImpl *storage)
+{
+    PyObject *address = PyObject_GetAttrString(storage->buffer, "data_ptr");
+    if (address)
+        storage->data = PyLong_AsVoidPtr(address);
+    Py_XDECREF(address);
+    return storage->data;
+}
+
 /* Return the address of a buffer's memory. The storage holds the buffer, so the memory stays in place after the view is
    released. */
 static void *borrowed_data(StorageImpl *storage)
 {
     Py_buffer view;
     storage->read_only = 0;
+    if (storage->device != configuration.cpu)
+        return device_data(storage);
     if (PyObject_GetBuffer(storage->buffer, &view, PyBUF_WRITABLE) < 0) {
         PyErr_Clear();
         storage->read_only = 1;
@@ -148,7 +160,8 @@ static PyObject *get_data_ptr(StorageImpl *self, void *Py_UNUSED(closure))
 }
 
 static PyGetSetDef getset[] = {
-    {"buffer", (getter)get_buffer, (setter)set_buffer, "A writable object with the buffer protocol, or None where there is no data.", NULL},
+    {"buffer", (getter)get_buffer, (setter)set_buffer,
+     "A writable object with the buffer protocol, or None where there is no data; on a GPU, an object with `data_ptr`.", NULL},
     {"data_ptr", (getter)get_data_ptr, NULL, "The address of the first byte; 0 when there is no data.", NULL},
     {"nbytes", (getter)get_nbytes, (setter)set_nbytes, "The size in bytes.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

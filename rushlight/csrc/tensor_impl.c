@@ -296,7 +296,8 @@ static PyObject *row_major_array(TensorImpl *self)
 {
     StorageImpl *storage = (StorageImpl *)self->storage;
     if (self->fake || !configuration.ndarray || impl_numel(self) == 0 || !impl_is_contiguous(self) ||
-        !Py_IS_TYPE(storage, &StorageImpl_Type) || !(storage->capacity || storage->buffer))
+        !Py_IS_TYPE(storage, &StorageImpl_Type) || !(storage->capacity || storage->buffer) ||
+        storage->device != configuration.cpu)
         return NULL;
     int itemsize = itemsize_of(self->dtype);
     PyObject *kind = itemsize < 0 ? NULL : PyObject_GetAttr(self->dtype, configuration.numpy_name);

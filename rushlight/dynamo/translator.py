@@ -108,7 +108,7 @@ class Translator(Services):
         if leaf is not None and leaf.is_constant() and leaf.constant():
             raise GraphBreak("a new tensor that requires grad", "make it outside of the compiled part")
         if names_other_device(target, args, kwargs):
-            raise GraphBreak("a device other than the CPU")
+            raise GraphBreak("a device that is neither the CPU nor a GPU")
         made = call_with_tensors(self, op, target, args, kwargs)
         if made is not None:
             return made

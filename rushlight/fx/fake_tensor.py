@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from rushlight.core.device import CPU, META
+from rushlight.core.device import CPU, META, device, present_device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, META_KEYS, DispatchKey
 from rushlight.core.dtype import bool_, uint8
 from rushlight.core.storage import StorageImpl, without_data
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import UNKNOWN_NBYTES, DataDependentError, TensorImpl
 from rushlight.core.thread_state import ExcludeKeys, state
+from rushlight.ops.devices import common_device, tensors_in
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
 
@@ -72,10 +73,11 @@ class FakeTensorMode(DispatchMode):
         foreign = op.kernels.get(DispatchKey.Meta) if op.namespace != "aten" else None
         if foreign is not None:
             return self._by_rule(foreign.bind(op, META_KEYS), args, kwargs)
+        place = device_of_result(op, args, kwargs)
         if op._names_device:
             kwargs["device"] = META
         with ExcludeKeys(AUTOGRAD_BITS):
-            return _map_tensors(_claim_cpu, op(*args, **kwargs))
+            return _map_tensors(lambda tensor: _claim(tensor, place), op(*args, **kwargs))
 
     def _by_rule(self, rule: Callable, args: list, kwargs: dict):
         """Run a custom operator's Meta kernel, which may call any operators."""
@@ -87,7 +89,21 @@ class FakeTensorMode(DispatchMode):
             state.fakes = outer
 
     def _as_fake(self, tensor: Tensor) -> Tensor:
-        return _claim_cpu(tensor) if tensor._impl.device == META else self.from_tensor(tensor)
+        return _claim(tensor, CPU) if tensor._impl.device == META else self.from_tensor(tensor)
+
+
+def device_of_result(op: OpOverload, args: Sequence, kwargs: dict) -> device:
+    """Return the device on which an operator makes its results: the one that it names, else that of its tensors. RuntimeError
+    where these are on several."""
+    wanted = kwargs.get("device") if op._names_device else None
+    if wanted is not None:
+        found = present_device(wanted)
+        return CPU if found == META else found
+    places = {tensor._impl.device for tensor in tensors_in((*args, *kwargs.values()))}
+    return CPU if places <= _HOST else common_device(op, (*args, *kwargs.values()))
+
+
+_HOST = {CPU, META}
 
 
 def needs_values(op: OpOverload, args: Sequence) -> bool:
@@ -110,9 +126,9 @@ def _map_tensors(function, value):
     return value
 
 
-def _claim_cpu(tensor: Tensor) -> Tensor:
+def _claim(tensor: Tensor, place: device) -> Tensor:
     impl = tensor._impl
-    impl.device = CPU
+    impl.device = place
     impl.fake = True
     return tensor
 

@@ -16,6 +16,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import plan_cache
 from rushlight.inductor.build import Library
 from rushlight.inductor.compiled import CompiledGraph
+from rushlight.inductor.devices import gpu_of
 from rushlight.inductor.late_inputs import as_last_inputs, given_constants, seed_nodes, seeded, written_constants
 from rushlight.inductor.options import Options
 from rushlight.inductor.plan import Plan
@@ -37,9 +38,10 @@ class Observer(Protocol):
 
 
 
-interpreter, pieces, triton_pieces = map(
-    LazyModule, ("rushlight.fx.interpreter", "rushlight.inductor.pieces", "rushlight.inductor.triton.pieces")
-)  # fmt: skip
+interpreter, pieces, triton_pieces, device_pieces = map(LazyModule, (
+    "rushlight.fx.interpreter", "rushlight.inductor.pieces", "rushlight.inductor.triton.pieces",
+    "rushlight.inductor.triton.device_pieces",
+))  # fmt: skip
 
 
 def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Callable[..., tuple]:
@@ -48,6 +50,9 @@ def compile_fx(module: GraphModule, options: Options, observe: Observer) -> Call
     Symbolic sizes of the fake inputs stay open: the code reads them at each call. CompilerMissing and BuildError if no native
     code can be made; UnsupportedSize if symbolic sizes are the obstacle, so that the caller may retry with fixed ones.
     """
+    gpu = gpu_of(module)
+    if gpu is not None:
+        return device_pieces.compile_for_gpu(module, gpu, options, observe)
     if options.target != "cpp":
         return triton_pieces.compile_for(module, options.target, options.precision, observe)
     if seeds := seed_nodes(module):

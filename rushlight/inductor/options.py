@@ -9,7 +9,8 @@ class Options(NamedTuple):
     """Options of a compilation. `threads` is the number of threads, None if each call chooses it. `debug` builds for a
     debugger. `autotune` times several ways to run a template. `timed` reads the clock after each kernel. `target` is "cpp",
     "triton-interpreter" (Triton kernels, interpreted on the CPU) or "triton-text" (Triton kernels that are only written);
-    `precision` is how Triton kernels multiply float32 matrices: "ieee" or "tf32"."""
+    `precision` is how Triton kernels multiply float32 matrices: "ieee" or "tf32". `graphs` captures calls on a GPU as CUDA
+    graphs."""
 
     threads: int | None
     debug: bool = False
@@ -17,3 +18,4 @@ class Options(NamedTuple):
     timed: bool = False
     target: str = "cpp"
     precision: str = "ieee"
+    graphs: bool = False

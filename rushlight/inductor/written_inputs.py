@@ -32,4 +32,6 @@ def noting_writes(
 def _is_writable(impl: TensorImpl) -> bool:
     if impl.inference and not state.inference:
         return False
-    return impl.storage.buffer is None or impl.array.flags.writeable
+    if impl.storage.buffer is None or impl.device.type == "cuda":
+        return True
+    return impl.array.flags.writeable

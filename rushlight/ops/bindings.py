@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core import function_modes
+from rushlight.core.device import gpus
 from rushlight.core.overrides import ask, asks_modes, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -207,7 +208,8 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
     kwargs = {name if name in known else _RENAMED.get(name, name): value for name, value in kwargs.items()}
     out = kwargs.pop("out", None) if "out" not in known else None
     wants_grad = kwargs.pop("requires_grad", False) if "device" in known else False
-    if kwargs.get("pin_memory"):
+    pins = bool(kwargs.get("pin_memory")) and bool(kwargs.pop("pin_memory"))
+    if pins and not gpus.count():
         raise RuntimeError(NO_PINNED_MEMORY)
     kind = kwargs.get("dtype")
     if isinstance(kind, type) and kind in PYTHON_TYPES:
@@ -221,6 +223,8 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
             return call_override(packet.public, deciding, args, {**kwargs, "out": out})
         return _call_with_out(packet, out, args, kwargs)
     result = packet(*args, **kwargs)
+    if pins:
+        result = result.pin_memory()
     return requiring_gradient(result) if wants_grad else result
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rushlight.core import function_modes
-from rushlight.core.device import device, present_device
+from rushlight.core.device import device, gpus, present_device
 from rushlight.core.dispatch_key import DispatchKey, bit
 from rushlight.core.dlpack import from_dlpack
 from rushlight.core.dtype import (
@@ -27,6 +27,7 @@ from rushlight.core.dtype import (
     of_number,
     promote_types,
 )
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.overrides import ask, asks_modes
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.symbolic import SymFloat, SymInt
@@ -37,6 +38,7 @@ from rushlight.core.typed_storage import TypedStorage
 from rushlight.ops.cpu.common import convert
 from rushlight.ops.packet import namespaces
 
+interchange = LazyModule("rushlight.cuda.interchange")
 aten = namespaces.namespace("aten")
 NO_PINNED_MEMORY = (
     "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
@@ -167,7 +169,7 @@ def tensor(
     if function_modes.entered and asks_modes():
         named = _non_defaults(dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
         return ask(tensor, (data,), named)
-    if pin_memory:
+    if pin_memory and not gpus.count():
         raise RuntimeError(NO_PINNED_MEMORY)
     if state.include & _TRACER and (isinstance(data, Tensor) or (isinstance(data, int) and hasattr(data, "as_tensor"))):
         return _copy_recorded(data if isinstance(data, Tensor) else data.as_tensor(), dtype, device, requires_grad)
@@ -191,6 +193,8 @@ def tensor(
     device = state.default_device if device is None else device
     if device is not None and present_device(device).type != "cpu":
         made = aten.to.dtype_layout(made, device=device)
+    elif pin_memory:
+        made = made.pin_memory()
     return requiring_gradient(made) if requires_grad else made
 
 
@@ -254,6 +258,8 @@ def as_tensor(data: object, dtype: dtype | None = None, device: device | str | N
         return data.to(dtype=dtype, device=device)
     if isinstance(data, np.ndarray) and data.flags.writeable:
         return from_numpy(data).to(dtype=dtype, device=device)
+    if hasattr(data, "__cuda_array_interface__") and gpus.count():
+        return interchange.from_array_interface(data).to(dtype=dtype, device=device)
     return tensor(data, dtype=dtype, device=device)
 
 
@@ -300,6 +306,8 @@ def _alias(obj: object, kind: dtype | None) -> Tensor | None:
         return tensor_of_storage(obj, kind)
     if hasattr(obj, "__dlpack__"):
         return from_dlpack(obj)
+    if hasattr(obj, "__cuda_array_interface__") and gpus.count():
+        return interchange.from_array_interface(obj)
     if isinstance(obj, bytearray | memoryview | bytes | python_array):
         return frombuffer(obj, dtype=kind or get_default_dtype())
     if type(obj).__name__ == "PyCapsule":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core.device import META
+from rushlight.core.device import META, device
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import StorageImpl, UntypedStorage, without_data
 from rushlight.core.tensor import Tensor, tensor_from_storage, wrap
@@ -76,7 +76,7 @@ def _copied_storage(storage: StorageImpl, memo: dict) -> StorageImpl:
         elif type(storage) is not StorageImpl:
             found = storage.copied()
         else:
-            found = UntypedStorage.from_buffer(storage.bytes())._impl
+            found = UntypedStorage(storage).clone()._impl
         memo[id(storage)] = found
     return found
 
@@ -93,6 +93,11 @@ def _rebuild(
 ) -> Tensor:
     made = tensor_from_storage(UntypedStorage.from_buffer(data), kind, sizes, strides)
     return with_metadata(made, metadata or {}).requires_grad_(requires_grad)
+
+
+def _rebuild_on(where: device, function: Callable, args: tuple) -> Tensor:
+    made = function(*args)
+    return made.detach().to(where).requires_grad_(made.requires_grad)
 
 
 def _rebuild_meta(kind: dtype, sizes: tuple, strides: tuple, requires_grad: bool) -> Tensor:
@@ -142,6 +147,8 @@ def _rebuild_recipe(self: Tensor) -> tuple:
         return (_rebuild_meta, (self.dtype, tuple(self.shape), tuple(self.stride()), self.requires_grad))
     if type(self._impl.storage) is not StorageImpl:
         return self._impl.storage.reduced(self)
+    if self.is_cuda:
+        return _rebuild_on, (self.device, *_rebuild_recipe(self.detach().cpu().requires_grad_(self.requires_grad)))
     dense = self.detach() if self.is_non_overlapping_and_dense() else self.detach().contiguous()
     impl = dense._impl
     flat = np.ndarray((impl.numel,), impl.dtype.numpy, impl.storage.bytes(), impl.storage_offset * impl.dtype.itemsize)

@@ -22,6 +22,7 @@ _lock = threading.RLock()
 # Kernels at these keys get composites before they are decomposed: autocast would otherwise cast the parts, and some composites
 # have a batching rule.
 _KEYS_BEFORE_DECOMPOSITION = (DispatchKey.VmapMode, DispatchKey.Autocast, DispatchKey.Batched)
+_CUDA_BIT = 1 << DispatchKey.CUDA
 _fallbacks: dict[DispatchKey, list[Kernel]] = {}
 _operators: dict[tuple[str, str], OpOverload] = {}
 
@@ -184,6 +185,8 @@ class OpOverload(_C.OperatorBase):
         return None
 
     def _has_backend_kernel(self, key_set: int) -> bool:
+        if key_set & _CUDA_BIT:
+            key_set |= 1 << DispatchKey.CPU  # operators with a CPU kernel run on a GPU without being decomposed, too
         return any(key_set >> key & 1 and 1 << key & BACKEND_BITS for key in self.kernels if key < 20)
 
     def _kernel_for(self, key: DispatchKey) -> Kernel | None:
@@ -300,9 +303,10 @@ def _backend_of_factory(op: OpOverload, args: tuple, kwargs: dict) -> DispatchKe
     if where is None:
         return DispatchKey.CPU
     found = present_device(where) if op._opname in _COPYING else device_for_operator(where, _allocating_operator(op._opname))
-    return DispatchKey.Meta if found.type == "meta" else DispatchKey.CPU
+    return _BACKENDS.get(found.type, DispatchKey.CPU)
 
 
+_BACKENDS = {"meta": DispatchKey.Meta, "cuda": DispatchKey.CUDA}
 # Operators that copy between devices, or accept CPU indices.
 _ACROSS_DEVICES = frozenset(("copy_", "_to_copy", "index", "index_put_", "_index_put_impl_", "set_", "resize_as_"))
 

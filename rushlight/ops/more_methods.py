@@ -8,9 +8,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from rushlight.core.device import raise_absent
+from rushlight.core.device import as_device, gpus, present_device, raise_absent
+from rushlight.core.device import device as torch_device
 from rushlight.core.layout import memory_format, preserve_format
-from rushlight.core.tensor import Tensor
+from rushlight.core.tensor import Tensor, wrap
+from rushlight.core.tensor_impl import in_current_mode
 from rushlight.core.wrapper_subclasses import of_class
 from rushlight.ops.construct import tensor
 from rushlight.ops.packet import namespaces
@@ -85,20 +87,38 @@ def _has_several_orders(self: Tensor) -> bool:
 
 
 def is_pinned(self: Tensor) -> bool:
-    """Return whether the memory is page-locked for a GPU: never."""
-    return False
+    """Return whether the memory is page-locked for a GPU."""
+    return gpus.is_pinned is not None and gpus.is_pinned(self._impl.storage)
 
 
 def pin_memory(self: Tensor) -> Tensor:
-    """Raise RuntimeError: there is no GPU to lock pages for."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
+    """Return this CPU tensor, or a copy, in memory that is page-locked for a GPU; RuntimeError if there is none."""
+    if not gpus.count():
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+    if self._impl.device.type != "cpu":
+        raise RuntimeError(f"cannot pin '{self.type()}' only dense CPU tensors can be pinned")
+    if is_pinned(self):
+        return self
+    return wrap(in_current_mode(gpus.pinned_like(self._impl))).copy_(self.detach())
 
 
 def cuda(
     self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
 ) -> Tensor:
-    """Raise AssertionError, as torch built without CUDA: there is no GPU."""
-    raise_absent("cuda")
+    """Return this tensor on a GPU, by default the current one; AssertionError if there is no GPU."""
+    where = torch_device("cuda") if device is None else as_device(device)
+    if where.type != "cuda":
+        raise ValueError(f"cuda(): expected a device of type cuda, got {where}")
+    return aten.to.dtype_layout(self, device=present_device(where), non_blocking=non_blocking, memory_format=memory_format)
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Keep this tensor's memory from being used again before the present work of a stream is done; RuntimeError on the CPU."""
+    if self._impl.device.type != "cuda":
+        raise RuntimeError(f"record_stream: expected a tensor on a GPU, got one on {self._impl.device}")
+    memory = self._impl.storage.buffer
+    if hasattr(memory, "record_stream"):
+        memory.record_stream(stream.cuda_stream)
 
 
 def xpu(
@@ -125,7 +145,7 @@ def ipu(
 def install() -> None:
     """Attach the methods to Tensor."""
     methods = (as_subclass, apply_, map_, map2_, is_nonzero, is_same_size, dim_order, is_pinned, pin_memory)
-    for method in (*methods, cuda, xpu, mtia, ipu):
+    for method in (*methods, cuda, record_stream, xpu, mtia, ipu):
         setattr(Tensor, method.__name__, method)
     for absent in ("is_mps", "is_xpu", "is_xla", "is_ipu", "is_mtia", "is_maia", "is_vulkan", "is_mkldnn"):
         setattr(Tensor, absent, False)

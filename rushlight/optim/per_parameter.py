@@ -14,6 +14,7 @@ from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
+from rushlight.optim.device_steps import step_on_gpus
 from rushlight.optim.optimizer import Optimizer, evaluate
 from rushlight.optim.options import check_capturable
 
@@ -65,7 +66,11 @@ class PerParameterOptimizer(Optimizer):
                 sparse.append(parameter)
             else:
                 rows.append(self._row(parameter, gradient, native, group))
-        left = [rows[position][0] for position in optimizer_step(native.kernel, rows, native.options)]
+        on_gpus = [row for row in rows if row[0].is_cuda]
+        here = [row for row in rows if not row[0].is_cuda] if on_gpus else rows
+        left = [here[position][0] for position in optimizer_step(native.kernel, here, native.options)]
+        if on_gpus:
+            left += [row[0] for row in step_on_gpus(native.kernel, on_gpus, native.options)]
         self._note_stepped(rows, left)
         return left + sparse
 

@@ -104,8 +104,11 @@ def _fill(source: ByteSource, keys: Any, allocator: _Allocator, table: StorageTa
         storage, claim = table.loaded[key]
         _check_count(source, offset, claim)
         if storage.device.type != "meta":
-            source.read_into(offset + _COUNT_BYTES, storage.numpy())
-            swap_bytes(storage, claim.element_type, "little")
+            here = UntypedStorage(claim.nbytes) if storage.is_cuda else storage
+            source.read_into(offset + _COUNT_BYTES, here.numpy())
+            swap_bytes(here, claim.element_type, "little")
+            if here is not storage:
+                storage.copy_(here)
         offset += _COUNT_BYTES + claim.nbytes
     source.file.seek(source.start + offset)
 

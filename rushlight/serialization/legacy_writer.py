@@ -6,6 +6,7 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
+from rushlight.core.storage import UntypedStorage
 from rushlight.serialization.legacy_format import MAGIC_NUMBER, PROTOCOL_VERSION
 from rushlight.serialization.pickler import Pickler
 
@@ -30,5 +31,5 @@ def write_legacy(stream: BinaryIO, pickled: bytes, pickler: Pickler) -> None:
 
 
 def _little_endian(storage: Any, width: int) -> Any:
-    data = storage.bytes()
+    data = UntypedStorage(storage).cpu().numpy()
     return data.data if sys.byteorder == "little" or width == 1 else data.view(f"u{width}").byteswap().data

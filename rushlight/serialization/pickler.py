@@ -380,13 +380,14 @@ def _save_untyped_storage(machine: Pickler, value: UntypedStorage) -> None:
 
 
 def _write_storage(machine: Pickler, storage: UntypedStorage, element_type: dtype | None) -> None:
-    if not (storage.device.type == "cpu" and storage._impl.buffer is not None) and not materializes_fakes():
-        raise PicklingError(f"cannot save a storage of device '{storage.device}'; only the CPU's have bytes")
+    if not (storage.device.type in ("cpu", "cuda") and storage._impl.buffer is not None) and not materializes_fakes():
+        raise PicklingError(f"cannot save a storage of device '{storage.device}', which has no bytes")
     key = machine.storage_key(storage._impl, element_type)
     kind = ("torch.storage", "UntypedStorage") if element_type is None else ("torch", STORAGE_NAMES[element_type.name])
     count = storage.nbytes() // (1 if element_type is None else element_type.itemsize)
     view = (None,) if machine.has_views else ()
-    machine.write_tuple(("storage", lambda: machine.write_global(*kind), key, "cpu", count, *view))
+    location = str(storage.device) if storage.is_cuda else "cpu"
+    machine.write_tuple(("storage", lambda: machine.write_global(*kind), key, location, count, *view))
     machine.out += pickle.BINPERSID
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any, BinaryIO
 
-from rushlight.core.storage import StorageImpl
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.serialization.legacy_writer import write_legacy
 from rushlight.serialization.options import get_crc32_options, skips_data
 from rushlight.serialization.pickler import Pickler
@@ -81,7 +81,7 @@ def _write_archive(stream: BinaryIO, root: str, pickled: bytes, storages: list[S
         if skips_data():
             writer.write_zeros(f"data/{key}", storage.nbytes)
         else:
-            writer.write(f"data/{key}", storage.bytes().data)
+            writer.write(f"data/{key}", UntypedStorage(storage).cpu().numpy().data)
     writer.write("version", _FORMAT_VERSION)
     names, contents = writer.fingerprint()
     writer.write(".data/serialization_id", f"{names:020d}{contents:020d}".encode())

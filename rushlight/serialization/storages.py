@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from rushlight.core.device import device
+from rushlight.core.device import device, gpus, present_device
 from rushlight.core.dtype import dtype
 from rushlight.core.storage import UntypedStorage
 from rushlight.core.typed_storage import TypedStorage
@@ -95,7 +95,10 @@ class StorageTable:
         if callable(self.map_location):
             storage = self.read(claim, "cpu")
             return self._check_mapped(self.map_location(storage, claim.location), storage, claim)
-        return self.read(claim, self._target(claim.location))
+        location = self._target(claim.location)
+        if location.startswith("cuda"):
+            return self.read(claim, "cpu").to(device(location))
+        return self.read(claim, location)
 
     def _check_mapped(self, chosen: Any, storage: UntypedStorage, claim: StorageClaim) -> UntypedStorage:
         if chosen is None:
@@ -128,6 +131,9 @@ def _require_local(location: str) -> None:
     if location in ("cpu", "meta"):
         return
     name, place = location.partition(":")[0], location[:50]
+    if name == "cuda" and gpus.count():
+        present_device(location)
+        return
     hint = (
         "If you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
         "storages to the CPU."
@@ -146,13 +152,13 @@ def _require_local(location: str) -> None:
 
 def location_tag(storage: Any) -> str:
     """Return the location of a storage in checkpoints: the type of its device."""
-    return storage.device.type
+    return str(storage.device)
 
 
 def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage:
     """Move a storage to its saved location; RuntimeError for a device that does not exist here."""
     _require_local(location)
-    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else storage
+    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else storage.to(device(location))
 
 
 def swap_bytes(storage: UntypedStorage, element_type: dtype | None, order: str) -> None:

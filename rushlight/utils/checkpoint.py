@@ -18,6 +18,7 @@ from rushlight.amp.autocast_mode import RestoredAutocast, settings
 from rushlight.autograd import Function, backward, enable_grad, no_grad
 from rushlight.autograd.saved_tensor import save, unpack
 from rushlight.autograd.saved_tensors_hooks import saved_tensors_hooks
+from rushlight.core.device import gpus
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.nn.modules.container import Sequential
@@ -119,6 +120,7 @@ class _ForwardState:
 
     def __init__(self, preserve_rng_state: bool):
         self.random = get_rng_state() if preserve_rng_state else None
+        self.on_gpus = [(found, found.get_state()) for found in gpus.generators()] if preserve_rng_state else []
         self.autocast = settings()
 
     @contextmanager
@@ -127,6 +129,8 @@ class _ForwardState:
         with fork_rng(enabled=self.random is not None), RestoredAutocast(self.autocast):
             if self.random is not None:
                 set_rng_state(self.random)
+            for generator, state in self.on_gpus:
+                generator.set_state(state)
             yield
 
 

@@ -37,12 +37,14 @@ class KernelSpec:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A compiled kernel: the cubin, its entry's name, the bytes of shared memory, and the threads of a program."""
+    """A compiled kernel: the cubin, its entry's name, the bytes of shared memory, the threads of a program, and the bytes of
+    scratch memory for each program."""
 
     cubin: bytes
     entry: str
     shared: int
     threads: int
+    scratch: int = 0
 
 
 def spec_of(launch: Launch, choice: Choice | None = None, aligned: tuple[str, ...] | None = None) -> KernelSpec:
@@ -67,7 +69,9 @@ def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: i
     source = triton.compiler.ASTSource(functions[spec.name], signature, constexprs=spec.constants, attrs=attributes)
     options = {"num_warps": spec.warps, "num_stages": spec.stages, **spec.options}
     made = triton.compile(source, target=GPUTarget("cuda", capability, WARP), options=options)
-    return Compiled(made.asm["cubin"], made.metadata.name, made.metadata.shared, made.metadata.num_warps * WARP)
+    facts = made.metadata
+    scratch = facts.global_scratch_size + facts.profile_scratch_size
+    return Compiled(made.asm["cubin"], facts.name, facts.shared, facts.num_warps * WARP, scratch)
 
 
 def work_of(program: TritonProgram) -> tuple[str, list[KernelSpec]]:

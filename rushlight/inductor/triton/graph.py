@@ -52,7 +52,7 @@ class TritonGraph:
         numbers = self._bind(inputs)
         tensors = [given for given in inputs if isinstance(given, Tensor)]
         named = dict(zip((buffer.name for buffer in self.lowered.inputs), tensors, strict=True)) | self._by_name
-        addresses = [tensor._impl.data_ptr for tensor in (*tensors, *self._constants)]
+        addresses = [self.launcher.address(tensor) for tensor in (*tensors, *self._constants)]
         folded = self._fold_constants()
         results = self._run(self.launcher, *addresses, *(memory.data_ptr for memory in folded), *numbers)
         if results is None:
@@ -68,7 +68,7 @@ class TritonGraph:
         impls = [tensor._impl for tensor in self._constants]
         now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
         if self._folded is None or self._folded[0] != now:
-            self._folded = now, self._fold(self.launcher, *(impl.data_ptr for impl in impls))
+            self._folded = now, self._fold(self.launcher, *map(self.launcher.address, self._constants))
         return self._folded[1]
 
     def _make_output(

@@ -12,6 +12,7 @@ import linecache
 import os
 import sys
 import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -115,6 +116,27 @@ def load_text(source: str, name: str) -> dict[str, Any]:
     return names
 
 
+def interpreted_kernel(source: str, name: str, kernel: str, types: Sequence[str]) -> Callable[..., None]:
+    """Return a kernel of a text as a function of its grid, its arguments as ints, and its constants."""
+    triton = interpreting_triton()
+    function = load_text(source, name)[kernel]
+    handle, tl = triton.runtime.interpreter.TensorHandle, triton.language
+
+    def run(grid: tuple[int, ...], arguments: Sequence[int], constants: dict[str, int]) -> None:
+        given = [typed_argument(tl, handle, value, kind) for value, kind in zip(arguments, types, strict=True)]
+        function[grid](*given, **constants)
+
+    return run
+
+
+def typed_argument(tl: Any, handle: Any, value: int, kind: str) -> Any:
+    """Return an address as a typed pointer, an integer as a typed number."""
+    if not kind.startswith("*"):
+        return tl.tensor(handle(np.array([value], dtype=np.int64), tl.int64), tl.int64)
+    pointer = tl.pointer_type(tl.str_to_ty(kind[1:], None))
+    return tl.tensor(handle(np.array([value], dtype=np.uint64), pointer), pointer)
+
+
 class InterpreterLauncher:
     """Runs a program's kernels in Triton's interpreter."""
 
@@ -153,18 +175,15 @@ class InterpreterLauncher:
         """Run a kernel program by program."""
         if 0 in grid:
             return
-        given = [self._wrap(value, kind) for value, kind in zip(arguments, self._signatures[kernel], strict=True)]
+        types = self._signatures[kernel]
+        given = [typed_argument(self._language, self._handle, *each) for each in zip(arguments, types, strict=True)]
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore", RuntimeWarning)
             self._kernels[kernel][grid](*given, **constants)
 
-    def _wrap(self, value: int, kind: str) -> Any:
-        """Return an address as a typed pointer, an integer as a typed number."""
-        tl = self._language
-        if not kind.startswith("*"):
-            return tl.tensor(self._handle(np.array([value], dtype=np.int64), tl.int64), tl.int64)
-        pointer = tl.pointer_type(tl.str_to_ty(kind[1:], None))
-        return tl.tensor(self._handle(np.array([value], dtype=np.uint64), pointer), pointer)
+    def address(self, tensor: Tensor) -> int:
+        """Return the address of a CPU tensor's first element."""
+        return tensor._impl.data_ptr
 
     def tensor(self, memory: StorageImpl, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: dtype) -> Tensor:
         """Return a CPU tensor."""

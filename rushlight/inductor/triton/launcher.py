@@ -44,5 +44,9 @@ class Launcher(Protocol):
     ) -> None:  # fmt: skip
         """Run a kernel of the program: `grid` programs, with addresses and sizes as arguments."""
 
+    def address(self, tensor: Tensor) -> int:
+        """Return the address of a tensor's first element, for kernels launched next. CPU tensors without dimensions may be
+        copied."""
+
     def tensor(self, memory: Memory, size: tuple[int, ...], stride: tuple[int, ...], offset: int, kind: dtype) -> Tensor:
         """Return a tensor over memory of `allocate`."""

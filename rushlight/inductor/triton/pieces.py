@@ -56,9 +56,11 @@ class TritonPieces:
 
 
 class TritonCompiler:
-    """Compiles graphs for one launcher; None only writes their programs."""
+    """Compiles graphs for one launcher; None only writes their programs. Without `counts_writes`, the caller counts writes to
+    inputs in their versions."""
 
-    def __init__(self, make_launcher: MakeLauncher | None, precision: Precision):
+    def __init__(self, make_launcher: MakeLauncher | None, precision: Precision, counts_writes: bool = True):
+        self.counts_writes = counts_writes
         self.make_launcher = make_launcher
         self.precision = precision
 
@@ -118,7 +120,7 @@ class TritonCompiler:
         run = TritonGraph(lowered, program, launcher, constants, reference)
         names = [buffer.name for buffer in lowered.inputs]
         written = [names.index(write.target) for write in lowered.writes]
-        return noting_writes(run, reference, written) if written else run
+        return noting_writes(run, reference, written) if written and self.counts_writes else run
 
 
 def _with_size_check(run: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
@@ -139,6 +141,12 @@ def compile_for(module: GraphModule, target: str, precision: str, observe: Obser
     """
     launcher = interpreter.InterpreterLauncher if target == "triton-interpreter" else None
     run, made = TritonCompiler(launcher, Precision(precision)).compile(module)
+    show(made, module, observe)
+    return run or reference_of(module)
+
+
+def show(made: TritonPieces, module: GraphModule, observe: Observe) -> None:
+    """Show an observer the stages of a graph's programs."""
     if made.eager:
         observe("graph_breaks", lambda: "run as eager kernels:\n" + "\n".join(f"  {n}: {why}" for n, why in made.eager.items()))
     part = module.meta.get("part", "")
@@ -147,7 +155,6 @@ def compile_for(module: GraphModule, target: str, precision: str, observe: Obser
         observe("fusion", lambda program=program: "\n\n".join(map(str, program.groups)), lambda program=program: program, part)
         observe("memory", lambda program=program: str(program.arena), lambda program=program: program, part)
     observe("code", lambda: made.source, lambda: made, part)
-    return run or reference_of(module)
 
 
 def reference_of(module: GraphModule) -> Callable[..., tuple]:

@@ -11,7 +11,7 @@ import sys
 from pathlib import PurePath
 from typing import BinaryIO
 
-from rushlight.core.storage import StorageImpl
+from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.jit.function import Function
 from rushlight.jit.module import ScriptModule
 from rushlight.jit.runtime.objects import ScriptObject
@@ -105,7 +105,7 @@ class _Parts:
             writer.write(f"extra/{name}", text.encode() if isinstance(text, str) else bytes(text))
         for folder, storages in (("data", self.storages), ("constants", self.constant_storages)):
             for key, storage in enumerate(storages):
-                writer.write(f"{folder}/{key}", storage.bytes().data)
+                writer.write(f"{folder}/{key}", UntypedStorage(storage).cpu().numpy().data)
         writer.write("data.pkl", self.data)
         writer.write("constants.pkl", self.constants)
         debug = self.program.debug_files()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight.core.device import present_device
 from rushlight.core.dtype import get_default_dtype, int64
 from rushlight.core.layout import CHANNELS_LAST_RANKS, preserve_format
 from rushlight.core.strides import contiguous_strides, elementwise_strides, is_non_overlapping_and_dense
@@ -160,7 +161,7 @@ def randint_like_low(self, low, high, *, dtype=None, layout=None, device=None, p
     "MemoryFormat? memory_format=None) -> Tensor(a)"
 )
 def to_dtype(self, dtype, non_blocking=False, copy=False, memory_format=None):
-    return to_layout(self, dtype=dtype, copy=copy, memory_format=memory_format)
+    return to_layout(self, dtype=dtype, non_blocking=non_blocking, copy=copy, memory_format=memory_format)
 
 
 @composite(
@@ -170,10 +171,18 @@ def to_dtype(self, dtype, non_blocking=False, copy=False, memory_format=None):
 def to_layout(
     self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, copy=False, memory_format=None
 ):
-    same = (dtype is None or dtype is self.dtype) and (device is None or str(device) == str(self.device))
+    same = (dtype is None or dtype is self.dtype) and (device is None or _is_on(self, device))
     if same and not copy and (memory_format in (None, preserve_format) or _has_format(self, memory_format)):
         return self
+    if non_blocking and (self.is_cuda or str(device).startswith("cuda")):
+        return aten._to_copy.default(self, dtype=dtype, device=device, non_blocking=True, memory_format=memory_format)
     return aten._to_copy.default(self, dtype=dtype, device=device, memory_format=memory_format)
+
+
+def _is_on(self, device) -> bool:
+    """Return whether a tensor is on a device; "cuda" is the current GPU."""
+    place = self._impl.device
+    return str(device) == str(place) or (place.type == "cuda" and present_device(device) == place)
 
 
 def _has_format(self, wanted) -> bool:

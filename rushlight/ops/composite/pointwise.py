@@ -310,7 +310,7 @@ def masked_fill_tensor(self, mask, value):
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
     _check_fits(self, value.dtype)
-    if value._impl.storage.buffer is not None and not value._impl.fake:
+    if value._impl.storage.buffer is not None and not value._impl.fake and not value.is_cuda:
         check_number(value._impl.array.reshape(()).tolist(), self.dtype)
     return aten.contiguous.default(aten.where.self(mask, value.to(self.dtype), self))
 

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
+from rushlight.core.device import gpus
 from rushlight.core.generator import Generator
+from rushlight.utils.data._utils.pin_memory import PinnedBatches
 from rushlight.utils.data.collate import default_collate, default_convert
 from rushlight.utils.data.dataset import Dataset, IterableDataset
 from rushlight.utils.data.iterators import (  # noqa: F401  (programs import PyTorch's names from here)
@@ -48,7 +50,7 @@ class DataLoader(Generic[T_co]):
         generator: where seeds and random orders come from.
         persistent_workers: keep the workers for the next pass.
         in_order: give batches in the sampler's order, not as they come.
-        pin_memory, pin_memory_device: accepted; there is no device that it would serve.
+        pin_memory: batches are in page-locked memory, if there is a GPU. `pin_memory_device` may name the kind of device.
 
     Raises ValueError for options that exclude each other or are out of range. Exceptions of workers are raised here, with
     their traceback in the message; RuntimeError when a worker dies or takes too long.
@@ -76,7 +78,7 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
     ):
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        if pin_memory:
+        if pin_memory and not gpus.count():
             warnings.warn("'pin_memory' argument is set as true but no accelerator is found: it has no effect", stacklevel=2)
         self._is_iterable = isinstance(dataset, IterableDataset)
         if self._is_iterable:
@@ -151,7 +153,11 @@ class DataLoader(Generic[T_co]):
     def _index_sampler(self) -> Any:
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def __iter__(self) -> LoaderIterator:
+    def __iter__(self) -> LoaderIterator | PinnedBatches:
+        batches = self._batches()
+        return PinnedBatches(batches) if self.pin_memory and gpus.count() else batches
+
+    def _batches(self) -> LoaderIterator:
         if not self.num_workers:
             return LocalIterator(self)
         if not self.persistent_workers:

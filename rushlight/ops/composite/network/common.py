@@ -91,8 +91,8 @@ def quotient(like: Tensor, dividend: float, divisor: int, kind: dtype = float64)
 
 def values_of(x: Tensor) -> np.ndarray | None:
     """Return the elements as an array, to check them without dispatching; None for tensors without data (meta, fake,
-    batched)."""
-    return None if x._impl.fake or x._impl.storage.buffer is None else x._impl.array
+    batched), and for those on GPUs, whose kernels check them."""
+    return None if x._impl.fake or x._impl.storage.buffer is None or x.is_cuda else x._impl.array
 
 
 def checked_later(x: Tensor, holds: Callable[[Tensor], Tensor], error: type[Exception], message: str) -> Tensor:

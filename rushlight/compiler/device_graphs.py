@@ -1,0 +1,206 @@
+"""Graphs of single operators: how eager runs an operator on a device.
+
+In: an operator and its arguments, on one device. Out: its results, or NotImplemented if it has no Triton form for these
+arguments. A graph is compiled once for each operator, dtypes, ranks, memory formats and other arguments, and kept; sizes stay
+open where the operator allows that. Python numbers among the arguments become 0-dim tensors where another number would else
+need another graph.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.compiler import passes
+from rushlight.compiler.logs import StageLog
+from rushlight.compiler.settings import Settings
+from rushlight.core.device import CPU
+from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
+from rushlight.core.strides import is_non_overlapping_and_dense
+from rushlight.core.symbolic import ShapeEnv
+from rushlight.core.tensor import Tensor
+from rushlight.core.tensor_impl import DataDependentError, TensorImpl
+from rushlight.cuda import runtime, tensors
+from rushlight.cuda.generators import seed_tensor
+from rushlight.cuda.kernels import graphs
+from rushlight.fx.proxy_tensor import capture
+from rushlight.fx.symbolic_sizes import open_sizes
+from rushlight.inductor.codegen.triton.templates import Precision
+from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
+from rushlight.inductor.triton.device import DeviceLauncher
+from rushlight.inductor.triton.pieces import TritonCompiler
+from rushlight.inductor.triton.strided_copy import copy_strided
+from rushlight.ops.dispatcher import OpOverload
+from rushlight.ops.packet import namespaces
+from rushlight.switches import get_float32_matmul_precision
+
+aten = namespaces.namespace("aten")
+
+# Operators with numbers that change from call to call, as functions that take them as tensors.
+_WITH_OPEN_NUMBERS: dict[str, Callable] = {
+    "add.Tensor": lambda self, other, *, alpha=1: aten.add.Tensor(self, _scaled(other, alpha)),
+    "add_.Tensor": lambda self, other, *, alpha=1: aten.add_.Tensor(self, _scaled(other, alpha)),
+    "sub.Tensor": lambda self, other, *, alpha=1: aten.sub.Tensor(self, _scaled(other, alpha)),
+    "sub_.Tensor": lambda self, other, *, alpha=1: aten.sub_.Tensor(self, _scaled(other, alpha)),
+    "addcmul": lambda self, one, two, *, value=1: aten.add.Tensor(self, _scaled(one * two, value)),
+    "addcmul_": lambda self, one, two, *, value=1: aten.add_.Tensor(self, _scaled(one * two, value)),
+    "addcdiv": lambda self, one, two, *, value=1: aten.add.Tensor(self, _scaled(one / two, value)),
+    "addcdiv_": lambda self, one, two, *, value=1: aten.add_.Tensor(self, _scaled(one / two, value)),
+}
+# Operators with results that no kernel makes, as functions that make these apart.
+_REWRITTEN: dict[str, Callable] = {
+    "_native_batch_norm_legit_no_training": lambda *args: (
+        aten._native_batch_norm_legit_no_training.default(*args)[0], *(args[0].new_zeros(0) for _ in range(2)),
+    ),
+}  # fmt: skip
+_MULTIPLIED = ("mul.Tensor", "mul_.Tensor", "div.Tensor", "div_.Tensor")
+
+
+def _scaled(tensor: Tensor | float, factor: object) -> object:
+    return tensor if type(factor) is int and factor == 1 else tensor * factor
+
+
+class _Graph(NamedTuple):
+    """A compiled operator. `run` takes flat tensors; `spec` is the structure of the results, and `draws` says that the last
+    input is a seed."""
+
+    run: Callable[..., tuple]
+    spec: TreeSpec
+    draws: bool
+
+
+_graphs: dict[tuple, _Graph | None] = {}
+_lock = threading.RLock()
+runtime.on_forget(_graphs.clear)
+
+
+def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
+    """Run an operator on a device, or return NotImplemented."""
+    args, kwargs = _open_numbers(op, args, kwargs, index)
+    leaves, spec = tree_flatten((args, kwargs))
+    given = list({id(leaf._impl): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
+    chosen = kwargs.get("generator")
+    try:
+        key = (op, index, str(spec), _key_of(leaves), get_float32_matmul_precision())
+        found = _graphs.get(key, False)
+    except TypeError:  # an argument that cannot be hashed
+        return NotImplemented
+    if found is False:
+        found = _made(key, op, leaves, spec, index, is_open=True)
+    if found is None:
+        return NotImplemented
+    seeds = (seed_tensor(index, chosen),) if found.draws else ()
+    try:
+        return tree_unflatten(list(found.run(*given, *seeds)), found.spec)
+    except RuntimeError as error:
+        if "the compiled graph" not in str(error):  # not from the check of its inputs
+            raise
+    exact = (*key, tuple([(leaf._impl.sizes, leaf._impl.strides) for leaf in given]))
+    found = _graphs.get(exact, False)
+    if found is False:
+        found = _made(exact, op, leaves, spec, index, is_open=False)
+    return NotImplemented if found is None else tree_unflatten(list(found.run(*given, *seeds)), found.spec)
+
+
+graphs.run, graphs.copy = run, copy_strided
+
+
+def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tuple[tuple, dict]:
+    """Replace Python numbers by tensors for operators in which they often change."""
+    if op.namespace != "aten" or not (op.__name__ in _MULTIPLIED or op.__name__.removesuffix(".default") in _WITH_OPEN_NUMBERS):
+        return args, kwargs
+    if not any(isinstance(value, Tensor) and value._impl.sizes for value in args):
+        return args, kwargs  # a 0-dim tensor of a number has its say in the result's dtype here
+
+    def opened(value: object) -> object:
+        return tensors.number(value, index) if type(value) is float else value
+
+    return tuple(map(opened, args)), {name: opened(value) for name, value in kwargs.items()}
+
+
+def _key_of(leaves: Sequence[object]) -> tuple:
+    """Return what a graph depends on: dtypes, which sizes are equal or 0 or 1, the order in memory, and all other values."""
+    first: dict[int, int] = {0: 0, 1: 1}
+    impls: dict[int, int] = {}
+    found: list = []
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            found.append((type(leaf), repr(leaf) if type(leaf) is float else leaf))
+            continue
+        impl = leaf._impl
+        same = impls.setdefault(id(impl), len(impls))
+        sizes = tuple([first.setdefault(size, -len(first)) for size in impl.sizes])
+        found.append((impl.dtype, same, sizes, _memory_order(impl)))
+    hash(tuple(found))
+    return tuple(found)
+
+
+def _memory_order(impl: TensorImpl) -> object:
+    if impl.is_contiguous():
+        return "contiguous"
+    if is_non_overlapping_and_dense(impl.sizes, impl.strides):
+        return tuple(sorted(range(len(impl.sizes)), key=lambda dim: (-impl.strides[dim], dim)))
+    return impl.sizes, impl.strides
+
+
+def _made(key: tuple, op: OpOverload, leaves: list, spec: TreeSpec, index: int, is_open: bool) -> _Graph | None:
+    with _lock:
+        if key not in _graphs:
+            _graphs[key] = _compile(op, leaves, spec, index, is_open)
+        return _graphs[key]
+
+
+def _compile(op: OpOverload, leaves: list, spec: TreeSpec, index: int, is_open: bool) -> _Graph | None:
+    """Compile a graph, with open sizes if that is possible; None if the operator has no Triton form."""
+    if is_open:
+        try:
+            return _compile_for(op, leaves, spec, index, ShapeEnv())
+        except Exception:  # noqa: S110  (open sizes may be in the way; an error of the operator itself comes again below)
+            pass
+    try:
+        return _compile_for(op, leaves, spec, index, None)
+    except (_NoForm, DataDependentError, NotImplementedError):
+        return None
+
+
+class _NoForm(Exception):
+    """The operator has no Triton form."""
+
+
+def _compile_for(op: OpOverload, leaves: list, spec: TreeSpec, index: int, environment: ShapeEnv | None) -> _Graph:
+    functions = _WITH_OPEN_NUMBERS | _REWRITTEN
+    function = functions.get(op.__name__.removesuffix(".default"), op) if op.namespace == "aten" else op
+    args, kwargs = tree_unflatten([None if _is_generator(leaf) else leaf for leaf in leaves], spec)
+    opened = None
+    if environment is not None:
+        given = [leaf for leaf in tree_flatten((args, kwargs))[0]]
+        opened = [
+            open_sizes(environment, leaf._impl, range(leaf.dim()), f"input {number}") if isinstance(leaf, Tensor) else None
+            for number, leaf in enumerate(given)
+        ]  # fmt: skip
+    kwargs = {name: value for name, value in kwargs.items() if name != "generator"}
+    log = StageLog(Settings(), str(op))
+    with set_grad_enabled(False):
+        captured = capture(function, args, kwargs, open_leaves=opened if opened is None else opened[: _count(args, kwargs)])
+        passes.run(passes.for_fusion(False), captured.module, log)
+        module, seeds = captured.module, seed_nodes(captured.module)
+        if seeds:
+            module = as_last_inputs(module, seeds)
+        precision = Precision("ieee" if get_float32_matmul_precision() == "highest" else "tf32")
+        compiler = TritonCompiler(lambda program, name: DeviceLauncher(program, name, index), precision, counts_writes=False)
+        compiled, pieces = compiler.compile(module)
+    if pieces.eager or any(tensor.device == CPU for tensor in captured.constants.values()):
+        raise _NoForm
+    return _Graph(compiled, captured.output_spec, bool(seeds))
+
+
+def _count(args: tuple, kwargs: dict) -> int:
+    return len(tree_flatten((args, kwargs))[0])
+
+
+def _is_generator(leaf: object) -> bool:
+    return hasattr(leaf, "next_seed")
+
+

@@ -1,0 +1,113 @@
+"""Random numbers on devices: each device's generator counts the seeds that it has given to graphs.
+
+A graph makes its random numbers by Philox from one seed. The generator's n-th seed is a function of its own seed and n, so the
+state is these two numbers. Definition of Philox: J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+
+import numpy as np
+
+from rushlight.core.device import device, gpus, present_device
+from rushlight.core.dtype import int64, uint8
+from rushlight.core.generator import DEFAULT_SEED, Generator
+from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor, tensor_from_array
+from rushlight.cuda import runtime, tensors
+
+secrets = LazyModule("secrets")
+_STATE = struct.Struct("<QQ")
+_MASK = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15  # of the generator SplitMix64, which mixes seeds
+
+
+class DeviceGenerator(Generator):
+    """A source of random numbers on a device. Its state is 16 bytes, as in PyTorch: the seed and a count."""
+
+    def __init__(self, place: device | str):
+        self.device = present_device(place)
+        self.lock = threading.RLock()
+        self._seed, self._count = DEFAULT_SEED, 0
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Restart from a 64-bit seed; RuntimeError when it is larger."""
+        if not isinstance(seed, int | np.integer):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+        if not -(1 << 63) <= int(seed) < 1 << 64:
+            raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
+        with self.lock:
+            self._seed, self._count = int(seed) & _MASK, 0
+        return self
+
+    def next_seed(self) -> int:
+        """Return the seed of the next graph, 63 bits."""
+        with self.lock:
+            self._count += 1
+            mixed = (self._seed + self._count * _STEP) & _MASK
+        mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+        mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & _MASK
+        return (mixed ^ mixed >> 31) >> 1
+
+    def get_state(self) -> Tensor:
+        """Return the state as 16 bytes."""
+        with self.lock:
+            packed = _STATE.pack(self._seed, self._count)
+        return tensor_from_array(np.frombuffer(packed, np.uint8).copy(), uint8)
+
+    def set_state(self, new_state: Tensor) -> Generator:
+        """Continue from what `get_state` gave; TypeError for other dtypes, RuntimeError for other sizes."""
+        if not isinstance(new_state, Tensor) or new_state.dtype is not uint8:
+            kind = new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__
+            raise TypeError(f"expected a torch.ByteTensor, but got {kind}")
+        packed = new_state.numpy().tobytes()
+        if len(packed) != _STATE.size:
+            raise RuntimeError("RNG state is wrong size")
+        with self.lock:
+            self._seed, self._count = _STATE.unpack(packed)
+        return self
+
+    def clone_state(self) -> Generator:
+        """Return another generator in the same state."""
+        return DeviceGenerator(self.device).set_state(self.get_state())
+
+    def __setstate__(self, saved: tuple) -> None:
+        DeviceGenerator.__init__(self, saved[0])
+        self.set_state(tensor_from_array(saved[1], uint8))
+
+
+_generators: dict[int, DeviceGenerator] = {}
+runtime.on_forget(_generators.clear)
+
+
+def generator_of(index: int, chosen: object = None) -> DeviceGenerator:
+    """Return a device's generator, or the chosen one; RuntimeError for one of another device."""
+    if chosen is not None:
+        if not isinstance(chosen, DeviceGenerator):
+            raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+        return chosen
+    found = _generators.get(index)
+    if found is None:
+        found = _generators[index] = DeviceGenerator(device("cuda", index))
+        if gpus.first_seed is not None:
+            found.manual_seed(gpus.first_seed)
+    return found
+
+
+def seed_used(seed: int) -> None:
+    """Restart the generators that exist."""
+    for found in _generators.values():
+        found.manual_seed(seed)
+
+
+def used_generators() -> list[DeviceGenerator]:
+    """Return the generators that exist."""
+    return list(_generators.values())
+
+
+def seed_tensor(index: int, chosen: object = None) -> Tensor:
+    """Return the next seed as an int64 tensor on a device."""
+    seed = generator_of(index, chosen).next_seed()
+    return tensors.written(seed.to_bytes(8, "little"), int64, index)

@@ -1,0 +1,195 @@
+"""The devices of this process: the current device and stream of each thread, memory for tensors, and waiting.
+
+In: a device's index. Out: storages on it. Everything that the library puts on a device goes to `current_stream(index)`. Kernels
+that find an error set their device's status word; `check_status` reads it where the host waits, and raises.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rushlight.core.device import device
+from rushlight.core.storage import StorageImpl
+from rushlight.cuda.allocator import Block, CachingAllocator
+from rushlight.cuda.driver import DEFAULT_STREAM, Driver, DriverError, active_driver
+
+_STATUS_BYTES = 4
+
+
+class DeviceMemory:
+    """Owns a block of a device: the `buffer` of a device storage. Its last reference returns the block to the allocator."""
+
+    __slots__ = ("allocator", "block", "data_ptr", "nbytes", "__weakref__")
+
+    def __init__(self, allocator: CachingAllocator, block: Block, nbytes: int):
+        self.allocator, self.block, self.data_ptr, self.nbytes = allocator, block, block.address, nbytes
+
+    def record_stream(self, stream: int) -> None:
+        """Keep the block from being used again before the present work of a stream is done."""
+        self.allocator.record_stream(self.block, stream)
+
+    def __del__(self) -> None:
+        self.allocator.release(self.block)
+
+
+class Device:
+    """One device's state in this process."""
+
+    def __init__(self, found: Driver, index: int):
+        self.index = index
+        self.place = device("cuda", index)
+        self.driver = found
+        self.allocator = CachingAllocator(found, index)
+        self.pool = 0
+        self._status = 0
+        self._may_have_failed: dict[str, None] = {}
+
+    def allocate(self, nbytes: int) -> DeviceMemory:
+        """Return memory for work on the current stream."""
+        self.driver.use(self.index)
+        block = self.allocator.allocate(nbytes, current_stream(self.index), self.pool)
+        return DeviceMemory(self.allocator, block, nbytes)
+
+    def status(self, reason: str) -> int:
+        """Return the address of the status word, for a kernel that may fail for this reason."""
+        if not self._status:
+            self._status = self.driver.allocate(_STATUS_BYTES)
+            self.driver.fill(self._status, 0, _STATUS_BYTES, DEFAULT_STREAM)
+            self.driver.wait_for_stream(DEFAULT_STREAM)
+        self._may_have_failed[reason] = None
+        return self._status
+
+    def check_status(self) -> None:
+        """Raise IndexError if a kernel that the host waited for has reported an error."""
+        if not self._may_have_failed or self.driver.is_capturing(current_stream(self.index)):
+            return
+        word, stream = ctypes.c_int32(0), current_stream(self.index)
+        self.driver.copy_to_host(ctypes.addressof(word), self._status, _STATUS_BYTES, stream)
+        reasons, self._may_have_failed = list(self._may_have_failed), {}
+        if word.value:
+            self.driver.fill(self._status, 0, _STATUS_BYTES, stream)
+            raise IndexError(
+                f"a kernel on {self.place} found an index or a value that is out of range. It ran some time before this call, "
+                f"in one of: {'; '.join(reasons)}"
+            )
+
+
+class _ThreadState(threading.local):
+    def __init__(self) -> None:
+        self.device = 0
+        self.streams: dict[int, int] = {}
+
+
+_thread = _ThreadState()
+_devices: dict[int, Device] = {}
+_lock = threading.RLock()
+_pool_numbers = itertools.count(1)
+
+
+def forget_devices() -> None:
+    """Start anew, for tests that change the driver. Tensors of the former driver must be gone."""
+    _devices.clear()
+    _thread.device = 0
+    _thread.streams.clear()
+    for forget in _forgetting:
+        forget()
+
+
+_forgetting: list[Callable[[], None]] = []
+
+
+def on_forget(function: Callable[[], None]) -> Callable[[], None]:
+    """Register a function that drops what was made for the former driver."""
+    _forgetting.append(function)
+    return function
+
+
+def is_present() -> bool:
+    """Return whether there is a device."""
+    return active_driver().device_count() > 0
+
+
+def device_at(index: int | None = None) -> Device:
+    """Return a device and make it the driver's current one; None means the thread's. RuntimeError for a number too large."""
+    index = _thread.device if index is None else index
+    found = _devices.get(index)
+    if found is None:
+        with _lock:
+            found = _devices.get(index) or _open(index)
+    found.driver.use(index)
+    return found
+
+
+def _open(index: int) -> Device:
+    found = active_driver()
+    if not 0 <= index < found.device_count():
+        raise DriverError("cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")
+    made = _devices[index] = Device(found, index)
+    return made
+
+
+def opened_devices() -> list[Device]:
+    """Return the devices that were used."""
+    return list(_devices.values())
+
+
+def current_index() -> int:
+    """Return the index of the thread's device."""
+    return _thread.device
+
+
+def choose_device(index: int) -> None:
+    """Make a device the thread's."""
+    device_at(index)
+    _thread.device = index
+
+
+def current_stream(index: int) -> int:
+    """Return the thread's stream on a device."""
+    return _thread.streams.get(index, DEFAULT_STREAM)
+
+
+def choose_stream(index: int, stream: int) -> None:
+    """Make a stream the thread's on its device."""
+    _thread.streams[index] = stream
+
+
+@contextmanager
+def on_device(index: int) -> Iterator[Device]:
+    """Use a device in a block."""
+    before = _thread.device
+    choose_device(index)
+    try:
+        yield _devices[index]
+    finally:
+        choose_device(before)
+
+
+def allocate(index: int, nbytes: int) -> StorageImpl:
+    """Return an uninitialised storage on a device."""
+    found = device_at(index)
+    memory = found.allocate(nbytes)
+    return StorageImpl(memory, nbytes, found.place, memory.data_ptr)
+
+
+def wait_for_stream(index: int) -> None:
+    """Let the host wait for the thread's stream on a device; IndexError if a kernel has reported an error."""
+    found = device_at(index)
+    found.driver.wait_for_stream(current_stream(index))
+    found.check_status()
+
+
+def wait_for_device(index: int) -> None:
+    """Let the host wait for all work of a device; IndexError if a kernel has reported an error."""
+    found = device_at(index)
+    found.driver.wait_for_device()
+    found.check_status()
+
+
+def new_pool() -> int:
+    """Return a number for a pool of memory that only graphs use."""
+    return next(_pool_numbers)

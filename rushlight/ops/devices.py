@@ -1,0 +1,39 @@
+"""The device on which an operator runs, by those of its arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rushlight.core.device import device
+from rushlight.core.tensor import Tensor
+from rushlight.ops.dispatcher import OpOverload
+
+# Operators that read tensors of two devices.
+_BETWEEN_DEVICES = frozenset(("copy_", "_to_copy", "to"))
+# Operators whose indices may be on the CPU.
+_CPU_INDICES = frozenset(("index", "index_put_", "_index_put_impl_", "index_put"))
+
+
+def tensors_in(values: Sequence) -> Iterator[Tensor]:
+    """Yield the tensors in arguments, which may be lists."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_in(value)
+
+
+def common_device(op: OpOverload, args: Sequence) -> device:
+    """Return the device of an operator's tensors, of which one at least is on a GPU. RuntimeError where they are on several,
+    except CPU tensors without dimensions."""
+    given = list(tensors_in(args))
+    if op._opname in _BETWEEN_DEVICES:
+        return given[0]._impl.device
+    places = dict.fromkeys(
+        tensor._impl.device for tensor in given
+        if tensor._impl.device.type != "cpu" or (tensor._impl.sizes and op._opname not in _CPU_INDICES)
+    )  # fmt: skip
+    if len(places) > 1:
+        names = " and ".join(sorted(map(str, places), key=lambda name: name == "cpu"))
+        raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, {names}!")
+    return next(iter(places))

@@ -1,0 +1,116 @@
+"""NVIDIA's driver without a GPU: the calls reach a stub of libcuda as its functions are declared; kernels become cubins."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rushlight.cuda.driver import Cubin, DriverError, DriverOutOfMemory, KernelImage
+from rushlight.cuda.libcuda import LibCuda
+
+
+class Launch(ctypes.Structure):
+    """The stub's record of a launch."""
+
+    _fields_ = [
+        ("values", ctypes.c_uint64 * 16), ("grid", ctypes.c_uint * 3), ("threads", ctypes.c_uint), ("shared", ctypes.c_uint),
+        ("stream", ctypes.c_void_p), ("count", ctypes.c_int),
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    path = tmp_path_factory.mktemp("stub") / "libcuda_stub.so"
+    source = Path(__file__).with_name("libcuda_stub.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", path, source], check=True, timeout=60)
+    return ctypes.CDLL(str(path))
+
+
+@pytest.fixture
+def cuda(library):
+    made = LibCuda(library)
+    made.use(0)
+    return made
+
+
+def test_device(cuda):
+    facts = cuda.properties(0)
+    assert (facts.name, facts.major, facts.minor, facts.total_memory) == ("stub", 75, 76, 1 << 20)
+    assert cuda.device_count() == 1 and cuda.memory_info()[1] == 1 << 20
+
+
+def test_memory(cuda):
+    address = cuda.allocate(64)
+    source, target = ctypes.create_string_buffer(b"0123456789abcdef"), ctypes.create_string_buffer(17)
+    cuda.copy_to_device(address, ctypes.addressof(source), 16, 0)
+    cuda.fill(address + 2, 65, 2, 0)
+    cuda.fill_word(address + 4, int.from_bytes(b"WORD", "little"), 0)
+    cuda.copy_on_device(address + 16, address, 16, 0)
+    cuda.copy_to_host(ctypes.addressof(target), address + 16, 16, 0)
+    assert target.value == b"01AAWORD89abcdef"
+    cuda.free(address)
+    host = cuda.allocate_host(16)
+    cuda.free_host(host)
+    with pytest.raises(DriverOutOfMemory, match="out of memory"):
+        cuda.allocate(1 << 30)
+
+
+def test_streams_events_and_graphs(cuda):
+    stream = cuda.create_stream(-1)
+    events = [cuda.create_event(True) for _ in range(2)]
+    assert {cuda.is_event_done(event) for event in events} == {True, False}
+    cuda.record_event(events[0], stream)
+    cuda.stream_waits_for(stream, events[0])
+    assert cuda.is_stream_done(stream) and cuda.milliseconds(*events) == 1.5 and not cuda.is_capturing(stream)
+    cuda.begin_capture(stream)
+    executable = cuda.instantiate(cuda.end_capture(stream))
+    cuda.launch_graph(executable, stream)
+    cuda.destroy_executable(executable)
+    cuda.destroy_stream(stream)
+    with pytest.raises(DriverError, match="CUDA_ERROR_INVALID_HANDLE"):
+        cuda.record_event(0, stream)
+
+
+def test_launches(cuda, library):
+    asked = []
+
+    def cubin(capability):
+        asked.append(capability)
+        return Cubin(b"\0cubin\0\0", "kernel", 50000, 128)
+
+    kernel = cuda.load(KernelImage("kernel", ["*fp32", "i64", "*i64"], cubin, None))
+    ctypes.c_int.in_dll(library, "parameters").value = 5
+    kernel.launch(9, (3, 2, 1), (1 << 40, -5, 0), {"BLOCK": 64})
+    found = Launch.in_dll(library, "last_launch")
+    assert asked == [75 * 10 + 76]
+    assert list(found.values)[:5] == [1 << 40, (1 << 64) - 5, 0, 0, 0]
+    assert (list(found.grid), found.threads, found.shared, found.stream) == ([3, 2, 1], 128, 50000, 9)
+
+
+_COMPILE = """
+import rushlight as torch
+from rushlight.core.device import CPU
+from rushlight.inductor.triton import compiler, strided_copy
+text = strided_copy._text(3)
+names = ["target", "source", "count", *(f"{kind}{dim}" for dim in range(3) for kind in ("size", "target_stride", "source_stride"))]
+spec = compiler.KernelSpec("copy_strided", tuple((name, "*i32" if place < 2 else "i64") for place, name in enumerate(names)),
+                           {"BLOCK": 1024}, 4, 1)
+made = [compiler.compile_kernel(compiler.load_text(text, "<copy>"), spec, capability) for capability in (80, 90)]
+print([len(each.cubin) > 0 and each.scratch == 0 for each in made])
+"""
+
+
+def test_the_copy_is_a_cubin():
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    done = subprocess.run(
+        [sys.executable, "-c", _COMPILE], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[True, True]"
