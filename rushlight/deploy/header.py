@@ -54,8 +54,8 @@ typedef enum @name_dtype {
 } @name_dtype;
 
 /* A tensor: sizes, and strides in elements. As an input it is read, and written to only if the method's parameter says so. As
- * an output it is all zeros, or what the last run of the handle set it to, and the model sets it to memory of its own, which stays
- * until the next run of that handle returns; or it is the caller's memory with the result's sizes, by any strides. */
+ * an output it is all zeros, or what the last run of the handle set it to, and the model sets it to memory of its own, which
+ * stays until the next run of that handle returns; or it is the caller's memory with the result's sizes, by any strides. */
 typedef struct @name_tensor {
   void* data;
   int32_t dtype; /* @name_dtype */
