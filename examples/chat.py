@@ -16,6 +16,7 @@ from examples import gemma
 from examples.generation import LanguageModel, Session, Stream, generate
 from examples.gguf_tokens import Tokenizer
 from examples.sampling import Sampler, Sampling, add_options, count, sampler_of
+from examples.terminal import run
 
 TURN, END = "<start_of_turn>", "<end_of_turn>"
 BASE_MODEL = "This is a base model: it continues text, and was not taught to answer questions."
@@ -125,6 +126,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--tokens", type=count, default=512, help="how many an answer has at most")
     add_options(parser)
     options = parser.parse_args(arguments)
+    if sys.stdin is None:
+        print("a chat needs an input: the standard input is closed", file=sys.stderr)
+        return 1
     try:
         model, metadata = gemma.load(options.model or gemma.installed_model())
         chat = Chat(model, Tokenizer(metadata), options.length, options.tokens, sampler_of(options))
@@ -142,4 +146,4 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main)

@@ -19,6 +19,7 @@ from examples.generation import Meter, Session, generate, texts
 from examples.gguf_metadata import entry
 from examples.gguf_tokens import Tokenizer
 from examples.sampling import add_options, count, sampler_of
+from examples.terminal import run
 from rushlight import nn
 from rushlight.nn import functional as F
 
@@ -253,6 +254,8 @@ def main(arguments: Sequence[str]) -> int:
     except ImportError as error:
         print(error)
         return 0 if options.if_installed else 1
+    except BrokenPipeError:
+        raise
     except (OSError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -271,4 +274,4 @@ def show(model: Gemma, tokenizer: Tokenizer, options: argparse.Namespace) -> Non
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run(main)

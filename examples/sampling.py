@@ -8,6 +8,7 @@ likeliest one's.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -36,11 +37,11 @@ class Sampling:
 
     def __post_init__(self) -> None:
         rules = {
-            "temperature must be at least 0": self.temperature >= 0,
+            "temperature must be at least 0 and finite": 0 <= self.temperature < math.inf,
             "top_k must be at least 0": self.top_k >= 0,
             "top_p must be above 0 and at most 1": 0 < self.top_p <= 1,
             "min_p must be at least 0 and below 1": 0 <= self.min_p < 1,
-            "penalty must be above 0": self.penalty > 0,
+            "penalty must be above 0 and finite": 0 < self.penalty < math.inf,
         }
         broken = [f"{rule}, got {getattr(self, rule.split()[0])}" for rule, holds in rules.items() if not holds]
         if broken:

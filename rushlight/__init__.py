@@ -288,6 +288,7 @@ _FUNCTIONS = {
     **dict.fromkeys(("cond", "vmap", "while_loop"), "rushlight.func"),
     **dict.fromkeys(
         (
+            "_choose_qparams_per_tensor",
             "_empty_affine_quantized",
             "_empty_per_channel_affine_quantized",
             "_make_per_channel_quantized_tensor",
@@ -302,6 +303,10 @@ _FUNCTIONS = {
             "quantize_per_channel",
             "quantize_per_tensor",
             "quantize_per_tensor_dynamic",
+            "quantized_batch_norm",
+            "quantized_max_pool1d",
+            "quantized_max_pool2d",
+            "quantized_max_pool3d",
         ),
         "rushlight.quantized.functions",
     ),

@@ -309,6 +309,7 @@ from rushlight.compiler import compile as compile
 from rushlight.func import cond as cond
 from rushlight.func import vmap as vmap
 from rushlight.func import while_loop as while_loop
+from rushlight.quantized.functions import _choose_qparams_per_tensor as _choose_qparams_per_tensor
 from rushlight.quantized.functions import _empty_affine_quantized as _empty_affine_quantized
 from rushlight.quantized.functions import _empty_per_channel_affine_quantized as _empty_per_channel_affine_quantized
 from rushlight.quantized.functions import _make_per_channel_quantized_tensor as _make_per_channel_quantized_tensor
@@ -323,6 +324,10 @@ from rushlight.quantized.functions import q_zero_point as q_zero_point
 from rushlight.quantized.functions import quantize_per_channel as quantize_per_channel
 from rushlight.quantized.functions import quantize_per_tensor as quantize_per_tensor
 from rushlight.quantized.functions import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
+from rushlight.quantized.functions import quantized_batch_norm as quantized_batch_norm
+from rushlight.quantized.functions import quantized_max_pool1d as quantized_max_pool1d
+from rushlight.quantized.functions import quantized_max_pool2d as quantized_max_pool2d
+from rushlight.quantized.functions import quantized_max_pool3d as quantized_max_pool3d
 from rushlight.core.qscheme import per_channel_affine as per_channel_affine
 from rushlight.core.qscheme import per_channel_affine_float_qparams as per_channel_affine_float_qparams
 from rushlight.core.qscheme import per_channel_symmetric as per_channel_symmetric

@@ -32,9 +32,9 @@ def _needs_values(node: Node) -> bool:
     return isinstance(node.target, OpOverload) and needs_values(node.target, list(map_arg(node.args, _fake)))
 
 
-def functionalize(module: GraphModule) -> None:
-    """Rewrite `module` in place; see the module's docstring."""
-    memory = WrittenMemory(module.graph)
+def functionalize(module: GraphModule, includes: Callable[[Node], bool] = lambda root: True) -> None:
+    """Rewrite `module` in place; see the module's docstring. `includes` says of which memory, given the node that made it."""
+    memory = WrittenMemory(module.graph, includes)
     if not memory.writes:
         return
     reason = memory.obstacle()
@@ -49,6 +49,7 @@ class _Functionalizer:
 
     `current` maps a storage to the node with its root's contents, `version` counts its writes. `known` caches, for a node of
     the original graph, the node that has its value as of a version. `renewed` are nodes whose fake values were recomputed.
+    New nodes are added before `place`, with the source line of `origin`; `last_write` is each storage's last write.
     """
 
     def __init__(self, module: GraphModule, memory: WrittenMemory):
@@ -59,16 +60,19 @@ class _Functionalizer:
         self.known: dict[Node, tuple[int, Node]] = {}
         self.renewed: set[Node] = set()
         self.place: Node | None = None
+        self.origin: Node | None = None
+        self.last_write: dict[object, Node] = {}
         self.fakes = FakeTensorMode()
 
     def run(self) -> None:
         """Rewrite the graph."""
+        writes = set(self.memory.writes)
         for node in list(self.graph.nodes):
-            self.place = node
+            self.place = self.origin = node
             if node.op == "output":
                 self._write_back()
                 node.args = map_arg(node.args, self._fresh_value)
-            elif is_write(node):
+            elif node in writes:
                 self._write(node)
             elif node.op == "call_function":
                 self._redirect(node)
@@ -92,7 +96,10 @@ class _Functionalizer:
     def _fresh_value(self, node: Node) -> Node:
         """Return the same as `value`, made as a view of the storage's root, so that results share memory as the original ones
         did."""
-        return self._view_again(node, self._fresh_value) if self.version.get(self.memory.storage.get(node)) else node
+        if not self.version.get(self.memory.storage.get(node)):
+            return node
+        self.origin = node
+        return self._view_again(node, self._fresh_value)
 
     def _view_again(self, node: Node, value: Callable[[Node], Node]) -> Node:
         source = self.memory.source[node]
@@ -170,6 +177,7 @@ class _Functionalizer:
                 changed = self._write_to_base(node, self.value(source), changed)
             node = source
         self.current[storage] = self._in_layout(changed, self.memory.root[storage].meta["val"])
+        self.last_write[storage] = self.origin
         self.version[storage] += 1
         self.known[shown] = (self.version[storage], new)
 
@@ -185,6 +193,7 @@ class _Functionalizer:
         """Copy the new contents of inputs and constants to them; later readers read them from there."""
         for storage, root in self.memory.root.items():
             if self.version[storage] and root.op in ("placeholder", "get_attr"):
+                self.origin = self.last_write[storage]
                 written = self._emit(aten("copy_"), root, self.current[storage])
                 written.meta["val"] = root.meta["val"]
                 self.current[storage] = root
@@ -196,7 +205,7 @@ class _Functionalizer:
         """Add a node before the current one, and compute its fake value."""
         with self.graph.inserting_before(self.place):
             made = self.graph.create_node("call_function", op, args, kwargs, name=op._schema.name)
-        made.meta = dict(self.place.meta, val=self._calculate(op, args, kwargs))
+        made.meta = dict(self.origin.meta, val=self._calculate(op, args, kwargs))
         return made
 
     def _calculate(self, target: Callable, args: tuple, kwargs: dict) -> object:

@@ -75,15 +75,18 @@ def owner_of(node: Node) -> Node:
 
 
 class WrittenMemory:
-    """The storages that a graph writes to, before it is rewritten.
+    """The storages that a graph writes to and whose roots `includes` accepts, before it is rewritten.
 
     `root` maps each storage to the node that owns it, `storage` maps nodes to their storages, and `source` maps views to their
     bases. `as_strided` addresses memory directly, so its base is the root; `start` is the offset of its first element from the
     root's first element.
     """
 
-    def __init__(self, graph: Graph):
-        self.writes = [node for node in graph.nodes if is_write(node)]
+    def __init__(self, graph: Graph, includes: Callable[[Node], bool] = lambda root: True):
+        self.writes = [
+            node for node in graph.nodes
+            if is_write(node) and any(includes(root_of(target)) for _, target in written_arguments(node))
+        ]  # fmt: skip
         written = (storage_of(target) for node in self.writes for _, target in written_arguments(node))
         self.nodes: dict[StorageImpl, list[Node]] = {storage: [] for storage in written}
         for node in graph.nodes:

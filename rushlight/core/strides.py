@@ -67,7 +67,9 @@ def is_non_overlapping_and_dense(sizes: tuple[int, ...], strides: tuple[int, ...
 
 def has_internal_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Return whether two indices certainly refer to the same element (an expanded dimension)."""
-    return 0 not in sizes and any(stride == 0 and size > 1 for size, stride in zip(sizes, strides, strict=True))
+    # An open stride is a product of open sizes, so it is 0 only if the tensor is empty.
+    repeated = [size for size, stride in zip(sizes, strides, strict=True) if type(stride) is int and stride == 0]
+    return any(size > 1 for size in repeated) and 0 not in sizes
 
 
 def may_overlap(sizes: tuple[int, ...], strides: tuple[int, ...]) -> bool:

@@ -53,7 +53,7 @@ class _Parameter(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char_p), ("kind", ctypes.c_int), ("dtype", ctypes.c_int), ("rank", ctypes.c_int32),
         ("sizes", ctypes.c_int64 * _RANK), ("least", ctypes.c_int64 * _RANK), ("most", ctypes.c_int64 * _RANK),
-        ("text", ctypes.c_char_p),
+        ("text", ctypes.c_char_p), ("written", ctypes.c_bool),
     ]  # fmt: skip
 
 
@@ -67,7 +67,8 @@ class _Method(ctypes.Structure):
 class Model:
     """A handle of an exported model. Its methods are attributes: `model.forward(x)`.
 
-    Tensors are NumPy arrays (bfloat16 as uint16, unless the package ml_dtypes is installed), and results are copies. Only one
+    Tensors are NumPy arrays (bfloat16 as uint16, unless the package ml_dtypes is installed), and results are copies. An input
+    that a method writes to, as its signature says, is an array that can be written to in place. Only one
     thread at a time may use a handle; `share` makes handles for more threads.
     """
 
@@ -158,14 +159,16 @@ class Model:
         kept: list[Any] = []
         inputs, outputs = (_Value * max(len(values), 1))(), (_Value * max(method.output_count, 1))()
         for position, value in enumerate(values):
-            inputs[position] = _python_to_value(value, kept)
+            declared = method.inputs[position]
+            inputs[position] = _python_to_value(value, kept, declared.name.decode() if declared.written else None)
         counts = ctypes.c_size_t(len(values)), ctypes.c_size_t(method.output_count)
         self._check(self._call("run", self._handle, ctypes.c_size_t(index), inputs, counts[0], outputs, counts[1]))
         results = [_value_to_python(outputs[position]) for position in range(method.output_count)]
         return results[0] if len(results) == 1 else tuple(results)
 
 
-def _python_to_value(given: Any, kept: list[Any]) -> _Value:
+def _python_to_value(given: Any, kept: list[Any], written: str | None = None) -> _Value:
+    """Return a value for the model, whose memory `kept` holds. `written` is the input's name if the model writes to it."""
     made = _Value()
     if given is None:
         made.kind = _NONE
@@ -189,11 +192,32 @@ def _python_to_value(given: Any, kept: list[Any]) -> _Value:
         held = (_Value * max(len(items), 1))()
         kept.append(held)
         for position, item in enumerate(items):
-            held[position] = _python_to_value(item, kept)
+            held[position] = _python_to_value(item, kept, written)
         made.as_.list.items, made.as_.list.count = ctypes.addressof(held), len(items)
     else:
+        if written is not None:
+            _check_writable(given, written)
         made.kind, made.as_.tensor = _TENSOR, _array_to_tensor(np.asarray(given), kept)
     return made
+
+
+def _check_writable(given: Any, name: str) -> None:
+    """Raise for an input that the model cannot write to in place."""
+    if not isinstance(given, np.ndarray):
+        raise TypeError(f"the model writes to {name}, so it must be a NumPy array, got {type(given).__name__}")
+    if not _is_native(given):
+        raise TypeError(
+            f"the model writes to {name}, so it must be an aligned array in native byte order with strides that are positive "
+            "multiples of an element's size: pass a copy"
+        )
+    if not given.flags.writeable:
+        raise ValueError(f"the model writes to {name}, and the array is read-only: pass a copy")
+
+
+def _is_native(array: np.ndarray) -> bool:
+    """Return whether the model can use an array's memory as it is."""
+    whole_steps = all(step >= 0 and step % max(array.itemsize, 1) == 0 for step in array.strides)
+    return array.dtype.isnative and array.flags.aligned and whole_steps
 
 
 def _array_to_tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
@@ -202,10 +226,8 @@ def _array_to_tensor(array: np.ndarray, kept: list[Any]) -> _Tensor:
         raise TypeError(f"arrays are of {', '.join(_DTYPES[1:])} (bfloat16 as uint16), got {array.dtype}")
     if array.ndim > _RANK:
         raise ValueError(f"arrays have at most {_RANK} dimensions, got {array.ndim}")
-    if not array.dtype.isnative:
+    if not _is_native(array):
         array = array.astype(array.dtype.newbyteorder("="))
-    if not array.flags.aligned or any(step < 0 or step % array.itemsize for step in array.strides):
-        array = array.copy()
     kept.append(array)
     made = _Tensor(array.ctypes.data, _DTYPES.index(kind), array.ndim)
     for dim in range(array.ndim):

@@ -87,6 +87,7 @@ def _add_to_method(
     if not method.forms:
         method.inputs = _describe_inputs(inputs, form, program, size_names)
         method.outputs = _describe_outputs(program, form, size_names)
+    method.mark_written(form.written)
     _add_form(model, method, form, len(inputs), slots, seeds)
 
 

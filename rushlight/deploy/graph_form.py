@@ -72,6 +72,7 @@ class GraphForm:
     inputs: list[TensorInput | Size]
     outputs: list[OutputView]
     plan: Plan
+    written: frozenset[int]  # the positions of the inputs that the graph writes to
 
     @property
     def call(self) -> str:
@@ -104,7 +105,8 @@ def graph_form(
         writer.make_kept(program.source, constants, weights),
         writer.run(),
     ]
-    return GraphForm(number, "\n\n".join(parts), includes_of(program.source), symbols.inputs, list(plan.views), plan)
+    written = frozenset(writer.tensors[number] for number in plan.written)
+    return GraphForm(number, "\n\n".join(parts), includes_of(program.source), symbols.inputs, list(plan.views), plan, written)
 
 
 class _Writer:

@@ -53,10 +53,9 @@ typedef enum @name_dtype {
   @NAME_COMPLEX128 /* the same of doubles */
 } @name_dtype;
 
-/* A tensor: sizes, and strides in elements. As an input it is read, and written to only where the model's own
- * code does so. As an output it is all zeros, or what the last run of the handle set it to, and the model sets it to memory of
- * its own, which stays until the next run of that handle returns; or it is the caller's memory with the result's sizes, by any
- * strides. */
+/* A tensor: sizes, and strides in elements. As an input it is read, and written to only if the method's parameter says so. As
+ * an output it is all zeros, or what the last run of the handle set it to, and the model sets it to memory of its own, which
+ * stays until the next run of that handle returns; or it is the caller's memory with the result's sizes, by any strides. */
 typedef struct @name_tensor {
   void* data;
   int32_t dtype; /* @name_dtype */
@@ -105,6 +104,7 @@ typedef struct @name_parameter {
   int64_t least[@NAME_MAX_RANK];
   int64_t most[@NAME_MAX_RANK];
   const char* text; /* the same in words, such as "x: float32[n, 3]" */
+  bool written;     /* the model writes to the memory of this input, or to that of tensors in it */
 } @name_parameter;
 
 typedef struct @name_method {

@@ -6,9 +6,9 @@ Made by `exported.py` and `scripted.py`; `source.py` and `header.py` write it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
@@ -31,7 +31,8 @@ _OWN_NAMES = frozenset(_INTERFACE.split())
 @dataclass(frozen=True)
 class Parameter:
     """An input or output of a method. `kind` is "tensor", "int", "float", "bool", "string", "list", "tuple", "dict" or "value".
-    A tensor also has a dtype and `sizes`: numbers or names of open sizes. `bounds` are the limits of open sizes, by name."""
+    A tensor also has a dtype and `sizes`: numbers or names of open sizes. `bounds` are the limits of open sizes, by name.
+    `written` says that the model writes to the input: to its memory, or to that of tensors in it."""
 
     name: str
     kind: str
@@ -39,13 +40,16 @@ class Parameter:
     sizes: tuple[int | str, ...] | None = None
     bounds: tuple[tuple[str, int, int | None], ...] = ()
     about: str = ""
+    written: bool = False
 
     def __str__(self) -> str:
-        """The form in a signature: `x: float32[n, 3]`."""
+        """The form in a signature: `x: float32[n, 3]`, or `x: float32[n, 3] (written to)`."""
+        return f"{self.name}: {self._type_text()}{' (written to)' if self.written else ''}"
+
+    def _type_text(self) -> str:
         if self.kind != "tensor" or self.dtype is None:
-            return f"{self.name}: {self.about or self.kind}"
-        sizes = "" if self.sizes is None else f"[{', '.join(map(str, self.sizes))}]"
-        return f"{self.name}: {self.dtype.name}{sizes}"
+            return self.about or self.kind
+        return self.dtype.name + ("" if self.sizes is None else f"[{', '.join(map(str, self.sizes))}]")
 
 
 @dataclass
@@ -57,6 +61,12 @@ class Method:
     inputs: list[Parameter]
     outputs: list[Parameter]
     forms: list[str] = field(default_factory=list)
+
+    def mark_written(self, positions: Collection[int]) -> None:
+        """Record the inputs that a form writes to."""
+        self.inputs = [
+            replace(each, written=each.written or position in positions) for position, each in enumerate(self.inputs)
+        ]
 
 
 class Model:

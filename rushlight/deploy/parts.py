@@ -17,17 +17,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from rushlight.aot.functionalize import functionalize
+from rushlight.aot.memory import is_alias, is_write, storage_of, written_arguments
 from rushlight.compiler.passes import for_fusion
 from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.dtype import bool_, dtype, uint8
-from rushlight.core.storage import StorageImpl, without_data
+from rushlight.core.storage import without_data
 from rushlight.core.symbolic import Relation, ShapeEnv, SymInt
 from rushlight.core.symbolic.relations import NOT_NEGATIVE
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import UNKNOWN_NBYTES
 from rushlight.deploy.graph_form import TESTS, GraphForm, excluded_values, graph_form
 from rushlight.deploy.model import Model, tensor_text
-from rushlight.deploy.refusals import MAY_FAIL, refusal_of, refuse_unsupported
+from rushlight.deploy.refusals import MAY_FAIL, refusal_of, refuse_kept_eager, refuse_unsupported
 from rushlight.deploy.spelling import constant_text, format_text, real_text
 from rushlight.dynamo.unknown_sizes import UnknownSizes
 from rushlight.fx.fake_tensor import needs_values
@@ -35,7 +37,8 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_arg
 from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
+from rushlight.fx.symbolic_sizes import environment_of
+from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
 from rushlight.inductor.plan import OutputView
 from rushlight.inductor.size_symbols import TensorInput
 from rushlight.inductor.sizes import Size, as_size, as_sizes
@@ -54,12 +57,14 @@ StateOf = Callable[[str, Tensor], int]
 
 @dataclass
 class PartsForm:
-    """The counterpart of `GraphForm` for a graph in parts: the number of the function, its inputs and its outputs."""
+    """The counterpart of `GraphForm` for a graph in parts: the number of the function, its inputs and its outputs,
+    and the positions of the inputs that it writes to."""
 
     number: int
     inputs: list[TensorInput | Size]
     outputs: list[OutputView]
     kinds: list[tuple[dtype, tuple[Size, ...]] | None]
+    written: frozenset[int]
 
     @property
     def call(self) -> str:
@@ -131,6 +136,26 @@ def _split_into_steps(graph: Graph) -> list[_Step]:
     return steps
 
 
+def _is_of_known_size(node: Node) -> bool:
+    sizes = [as_size(size) for size in node.meta["val"].shape]
+    environment = environment_of([node.meta["val"]])
+    variables = {each for size in sizes if isinstance(size, Expr) for each in size.free_variables()}
+    return environment is None or variables.isdisjoint(environment.unknown)
+
+
+def _refuse_views_across(steps: Sequence[_Step], method: str) -> None:
+    """Raise NotExportable for a write to memory of which an earlier program made a view that is used from then on."""
+    place = {node: number for number, step in enumerate(steps) for node in (*step.nodes, *step.calls)}
+    order = {node: position for position, node in enumerate(place)}
+    views = [node for node in place if is_alias(node)]
+    for write in filter(is_write, place):
+        written = {storage_of(target) for _, target in written_arguments(write)}
+        for view in views:
+            is_used = any(order.get(user, len(order)) >= order[write] for user in view.users)
+            if storage_of(view) in written and place[view] < place[write] and is_used:
+                raise refusal_of(method, write)
+
+
 def _fake_values(arguments: Sequence[object]) -> object:
     return map_arg(tuple(arguments), lambda node: node.meta.get("val"))
 
@@ -140,6 +165,7 @@ class PartsWriter:
 
     def __init__(self, model: Model, method: str, size_names: dict[str, str], state_of: StateOf):
         self.model, self.method, self.size_names, self.state_of = model, method, size_names, state_of
+        self.states: dict[str, int] = {}  # the numbers of the attributes that the graph writes to
         self.lines: list[str] = []
         self.texts: dict[Node, str] = {}  # the C++ pointer to the value of each node
         self.known: dict[str, str] = {}  # the C++ expression of each symbol's value
@@ -147,13 +173,25 @@ class PartsWriter:
     def write(self, module: GraphModule, names: Sequence[str], unknown: UnknownSizes) -> PartsForm:
         """Add the function and its programs. NotExportable lists the operators without a native form."""
         self.module, self.names = module, list(names)
+        # A program's results are copies, so that writes to a view in one would not reach its base in another.
+        with unknown.supposing():
+            functionalize(module, _is_of_known_size)
+        refuse_kept_eager(module, self.method)
+        written = [node.args[0] for node in module.graph.nodes if node.target is aten("copy_")]
+        self.states = {
+            node.target: self.state_of(node.target, getattr(module, node.target)) for node in written if node.op == "get_attr"
+        }
         inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
         for position, node in enumerate(inputs):
             self.texts[node] = f"given[{position}]"
         for node in module.graph.nodes:
             if node.op == "get_attr":
-                self.texts[node] = f"&{self._declare_constant(node)}"
-        for step in _split_into_steps(module.graph):
+                number = self.states.get(node.target)
+                where = self._declare_constant(node) if number is None else f"self.states[{number}].now"
+                self.texts[node] = f"&{where}"
+        steps = _split_into_steps(module.graph)
+        _refuse_views_across(steps, self.method)
+        for step in steps:
             if step.nodes:
                 self._write_program(step.nodes)
             for node in step.calls:
@@ -168,7 +206,8 @@ class PartsWriter:
         head = f"static int parts_{number}(model_handle& self, const value* const* given, value* const* places, value* made)"
         self.model.forms.append(f"{head} {{\n{body}\n}}")
         symbols = [_input_spec_of(node.meta["val"]) for node in inputs]
-        return PartsForm(number, symbols, list(map(_view, results)), list(map(_dtype_and_sizes, results)))
+        changed = frozenset(inputs.index(node) for node in written if node in inputs)
+        return PartsForm(number, symbols, list(map(_view, results)), list(map(_dtype_and_sizes, results)), changed)
 
     def _declare_constant(self, node: Node) -> str:
         name = f"constant_{len(self.lines)}"
@@ -208,7 +247,8 @@ class PartsWriter:
         module = captured.module
         for graph_pass in for_fusion(fallback_random=False):
             graph_pass(module)
-        written, seeds = written_constants(module), seed_nodes(module)
+        states = [node for node in module.graph.nodes if node.op == "get_attr" and node.target in self.states]
+        seeds = seed_nodes(module)
         conditions, given, names = [], [], []
         for node, value in zip(part.inputs, captured.values, strict=True):
             if isinstance(value, Tensor | SymInt):
@@ -216,15 +256,15 @@ class PartsWriter:
                 names.append(self._describe_origin(node))
             else:
                 conditions.append(f"({self.texts[node]})->as.integer == {value}L")
-        for node in written:
-            given.append(f"&self.states[{self.state_of(node.target, getattr(module, node.target))}].now")
+        for node in states:
+            given.append(f"&self.states[{self.states[node.target]}].now")
             names.append(f"the state {node.target}")
         for _ in seeds:
             seed = f"seed_{len(self.lines)}"
             self.lines.append(f"const value {seed} = self.next_seed();")
             given.append(f"&{seed}")
             names.append("the seed")
-        module = as_last_inputs(module, [*written, *seeds])
+        module = as_last_inputs(module, [*states, *seeds])
         refuse_unsupported(module, self.method)
         form = graph_form(self.model.programs, module, names, self.model.weights, self.size_names)
         self.model.add_graph(form)
@@ -365,14 +405,13 @@ class _SymbolCopier:
         self.environment, self.unknown = ShapeEnv(), []
         self._fixed = {symbol.name: value for symbol, value in fixed.items()}
         self._symbols: dict[Var, Expr] = {}
-        self._storages: dict[StorageImpl, StorageImpl] = {}
 
     def value(self, value: object) -> object:
         """Return the copied value; one without symbols stays."""
         if not isinstance(value, Tensor):
             return self._copy_number(value)
         impl = value._impl.alias(tuple(map(self._copy_number, value.shape)), tuple(map(self._copy_number, value.stride())), 0)
-        impl.storage = self._storages.setdefault(value._impl.storage, without_data(UNKNOWN_NBYTES))
+        impl.storage = without_data(UNKNOWN_NBYTES)  # its own, because programs give copies
         return wrap(impl)
 
     def _copy_number(self, number: object) -> object:

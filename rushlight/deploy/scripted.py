@@ -149,6 +149,7 @@ class _MethodWriter:
         method = self.method
         if not is_special:
             method.inputs, method.outputs = _merge_parameters(method.inputs, inputs), _merge_parameters(method.outputs, results)
+        method.mark_written({index - len(self.owner) for index in form.written})
         method.forms.append(called)
         self.forms.append(form)
 
@@ -276,9 +277,10 @@ def _merge_parameter(one: Parameter, other: Parameter) -> Parameter:
     if one == other:
         return one
     if one.kind != other.kind:
-        return Parameter(one.name, "value")
+        return Parameter(one.name, "value", written=one.written)
     same = one.sizes is not None and other.sizes is not None and len(one.sizes) == len(other.sizes)
     sizes = None
     if same:
         sizes = tuple(mine if mine == theirs else "any" for mine, theirs in zip(one.sizes, other.sizes, strict=True))
-    return Parameter(one.name, one.kind, one.dtype if one.dtype is other.dtype else None, sizes, one.bounds, one.about)
+    kind = one.dtype if one.dtype is other.dtype else None
+    return Parameter(one.name, one.kind, kind, sizes, one.bounds, one.about, one.written)

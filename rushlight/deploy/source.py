@@ -125,7 +125,8 @@ def _parameter_initializer(parameter: Parameter) -> str:
     kind, element = KINDS[parameter.kind], "NO_DTYPE" if parameter.dtype is None else DTYPES[parameter.dtype.name]
     rank = -1 if parameter.sizes is None else len(sizes)
     name, text = c_string(parameter.name), c_string(str(parameter))
-    return f"{{{name}, RL_CONSTANT({kind}), RL_CONSTANT({element}), {rank}, {shown}, {text}}}"
+    written = str(parameter.written).lower()
+    return f"{{{name}, RL_CONSTANT({kind}), RL_CONSTANT({element}), {rank}, {shown}, {text}, {written}}}"
 
 
 # The method's own functions

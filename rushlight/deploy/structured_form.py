@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight.compiler.scripted.checks import same_value
-from rushlight.compiler.scripted.external import may_be_external
 from rushlight.compiler.scripted.plan import Source
 from rushlight.compiler.scripted.readers import Argument, Held, Reader, Slot
-from rushlight.compiler.scripted.regions import Unsupported, function_of
+from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.compiler.scripted.structured_program import structured_form
 from rushlight.compiler.scripted.translate import Given, Joined, Named, Optional
 from rushlight.compiler.scripted.values import Fixed, kind_of
 from rushlight.core.tensor import Tensor
+from rushlight.deploy.direct.values import line_of
 from rushlight.deploy.graph_form import in_namespace, includes_of
 from rushlight.deploy.model import Model, Parameter, check_tensor
 from rushlight.deploy.readers import Values
@@ -25,7 +25,7 @@ from rushlight.deploy.state import States
 from rushlight.inductor.codegen.cpp.structured import StructuredWriter
 from rushlight.inductor.codegen.cpp.structured_parts import width_of
 from rushlight.inductor.structured import BOOL, FLOAT, INT, ListOf, Scalar, TensorOf, contiguous_strides
-from rushlight.jit.ir.graph import Graph, Node
+from rushlight.jit.ir.graph import Graph
 from rushlight.jit.runtime.objects import ScriptObject
 
 _KINDS = {INT: "INT", FLOAT: "FLOAT", BOOL: "BOOL"}
@@ -38,10 +38,12 @@ class StructuredForm:
         self.translation, self.changing = structured_form(graph, arguments, True, frozenset(), None)
         program = self.translation.program
         if program.calls:
-            names = ", ".join(sorted({node.kind for node in graph.all_nodes() if _is_external(node)})) or "operators"
-            raise NotExportable(f"these operators have no native form in a program of their own: {names}")
+            names = {call.name for call in program.calls}
+            found = dict.fromkeys(f"{node.kind} at {line_of(node)}" for node in graph.all_nodes() if node.kind in names)
+            raise Unsupported(f"these operators have no native form: {', '.join(found)}")
         self.arguments = list(arguments)
         self.kinds = [var.kind for var in program.inputs]
+        self.written = {source.argument for source in self.translation.written if not source.path}
 
     def fits(self, arguments: Sequence[object]) -> bool:
         """Return whether the form supports a call: whether its assumed values and input types match."""
@@ -309,12 +311,3 @@ def _layout(kind: ListOf) -> str:
             f"{len(element.size)}, sizes_of({sizes})}}"
         )
     return f"list_layout{{{depth}, RL_CONSTANT({_KINDS[element]}), {width_of(element)}, RL_CONSTANT(NO_DTYPE), 0, sizes_of(0)}}"
-
-
-def _is_external(node: Node) -> bool:
-    """Return whether a program would need Python to run a node."""
-    try:
-        function_of(node)
-    except Unsupported:
-        return may_be_external(node)
-    return False

@@ -47,6 +47,7 @@ class WholeForm:
         self.form: Form = captured.form(arguments)
         self.program = WholeProgram(interpreter_of(captured.module), self.form)
         self.arguments = list(arguments)
+        self.written: set[int] = set()  # the indices of the arguments that the form writes to
 
     def fits(self, arguments: Sequence[object]) -> bool:
         """Return whether the form supports a call."""
@@ -119,6 +120,8 @@ class WholeForm:
         else:
             graph = graph_form(model.programs, module, called, model.weights, size_names)
             model.add_graph(graph)
+        sources = [leaves[index] for index in form.inputs.distinct]
+        self.written = {_argument_of(sources[position]) for position in graph.written if position < len(sources)}
         results = self._call(values, graph, given, size_names)
         body = "\n".join(f"  {line}" for line in values.lines)
         model.forms.append(f"int {function}(model_handle& self, const value* inputs, value* outputs) {{\n{body}\n}}")
@@ -271,6 +274,13 @@ class WholeForm:
             values.lines.append(f"const value {name} = {values.template(template, output)};")
             made.append(f"if (!self.states[{number}].keep({name})) return self.no_more();")
         values.lines += made
+
+
+def _argument_of(reader: Reader) -> int:
+    """Return the index of the argument in which a leaf lies."""
+    while isinstance(reader, Item):
+        reader = reader.owner
+    return reader.index
 
 
 def whole_form(graph: Graph, arguments: Sequence[object], dims: Dims, open_loops: bool) -> WholeForm:

@@ -30,11 +30,21 @@ class UnknownSizes:
     @contextmanager
     def following(self, fakes: FakeTensorMode) -> Iterator[None]:
         """Context manager: in the block, fake tensors of a mode go through data-dependent operators."""
-        fakes.of_values, self.environment.suppose = self._result, self.supposed.append
+        fakes.of_values = self._result
+        try:
+            with self.supposing():
+                yield
+        finally:
+            fakes.of_values = None
+
+    @contextmanager
+    def supposing(self) -> Iterator[None]:
+        """Context manager: in the block, what is asked about data-dependent sizes is supposed, and recorded."""
+        self.environment.suppose = self.supposed.append
         try:
             yield
         finally:
-            fakes.of_values = self.environment.suppose = None
+            self.environment.suppose = None
 
     def _result(self, op: OpOverload, args: list, kwargs: dict) -> Any:
         """Return the fake result of a data-dependent operator: its sizes are new symbols."""

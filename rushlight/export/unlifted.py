@@ -95,9 +95,17 @@ def _write_back(graph: Graph, program: ExportedProgram, results: tuple, known: d
 
 def _write(graph: Graph, target: Node, value: Node, kind: OutputKind) -> None:
     """Copy new contents to an input, without history: batch statistics depend on parameters."""
+    trace = value.meta.get("stack_trace")
     if kind is not OutputKind.USER_INPUT_MUTATION:
-        target, value = (graph.call_function(aten("detach"), (node,)) for node in (target, value))
-    graph.call_function(aten("copy_"), (target, value))
+        target, value = (_call(graph, "detach", (node,), trace) for node in (target, value))
+    _call(graph, "copy_", (target, value), trace)
+
+
+def _call(graph: Graph, operator: str, args: tuple, trace: str | None) -> Node:
+    node = graph.call_function(aten(operator), args)
+    if trace:
+        node.meta["stack_trace"] = trace
+    return node
 
 
 # Inputs

@@ -296,8 +296,10 @@ class Region:
 
 @dataclass(frozen=True)
 class External:
-    """A Python function that a program calls: it takes tensors and numbers and returns a sequence of tensors of these types."""
+    """A Python function that a program calls: it takes tensors and numbers and returns a sequence of tensors of these types.
+    `name` is that of the jit operator."""
 
+    name: str
     function: Callable[..., Sequence]
     inputs: tuple[Kind, ...]
     outputs: tuple[TensorOf, ...]

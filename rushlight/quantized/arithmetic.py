@@ -110,7 +110,7 @@ def _add_number(qa: Tensor, b: float, relu: bool) -> Tensor:
     steps = round(float(b) / held.scale)
     moved = held.zero_point - steps
     if low <= moved <= high:
-        made = make_quantized(qa._impl.array.copy(), kind, TensorQuantizer(held.scale, moved))
+        made = make_quantized(qa._impl.array.copy("K"), kind, TensorQuantizer(held.scale, moved))
         return aten.relu(made) if relu else made
     if moved < low:
         target = TensorQuantizer((high - moved) / (high - low) * held.scale, low)
@@ -125,9 +125,9 @@ def _multiply_number(qa: Tensor, b: float, relu: bool) -> Tensor:
     low, high = limits(kind)
     b = float(b)
     if b > 0:
-        made = make_quantized(qa._impl.array.copy(), kind, TensorQuantizer(held.scale * b, held.zero_point))
+        made = make_quantized(qa._impl.array.copy("K"), kind, TensorQuantizer(held.scale * b, held.zero_point))
     elif b == 0:
-        made = make_quantized(np.zeros(qa.shape, kind.numpy), kind, TensorQuantizer(1.0, 0))
+        made = make_quantized(np.zeros_like(qa._impl.array), kind, TensorQuantizer(1.0, 0))
     else:
         mirrored = (low + high - qa._impl.array.astype(np.int64)).astype(kind.numpy)
         made = make_quantized(mirrored, kind, TensorQuantizer(held.scale * -b, low + high - held.zero_point))

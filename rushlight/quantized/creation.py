@@ -7,7 +7,7 @@ import numpy as np
 from rushlight.core.dtype import FLOATING, QUANTIZED_TYPES, dtype, float16, float32, from_numpy_dtype, qint8, quint8
 from rushlight.core.qscheme import qscheme
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.quantized.layout import integers_of, make_quantized, one_scale, per_tensor, quantizer_of
+from rushlight.quantized.layout import in_one_order, integers_of, make_quantized, one_scale, per_tensor, quantizer_of
 from rushlight.quantized.quantizer import ChannelQuantizer, TensorQuantizer, choose, limits
 from rushlight.quantized.registration import ANY_BACKEND, CPU, QUANTIZED, aten, kernel, operator
 
@@ -106,6 +106,8 @@ def quantize_per_tensor_dynamic(self, dtype, reduce_range):
 @operator("aten::_choose_qparams_per_tensor(Tensor self, bool reduce_range=False) -> (float, int)", keys=(CPU,))
 def choose_qparams(self, reduce_range=False):
     values = self._impl.array
+    if not values.size:
+        raise RuntimeError("_choose_qparams_per_tensor: a tensor without elements has no range")
     return choose(float(values.min()), float(values.max()), 0, 127 if reduce_range else 255)
 
 
@@ -184,7 +186,7 @@ def as_float(self):
 
 @operator("aten::int_repr(Tensor self) -> Tensor")
 def int_repr(self):
-    return integers_of(self).clone()
+    return in_one_order(integers_of(self).clone())
 
 
 @operator("aten::q_scale(Tensor self) -> float")

@@ -20,8 +20,10 @@ from rushlight.quantized.quantizer import (
     by_table,
     dequantize,
     dequantize_rounding_once,
+    inverse_of,
     limits,
     quantize_rounding_first,
+    to_integers,
 )
 from rushlight.quantized.registration import aten, operator, quantized
 
@@ -183,10 +185,20 @@ def celu(self, output_scale, output_zero_point, alpha=1):
 
 @operator("quantized::prelu(Tensor qx, Tensor weight, float output_scale, int output_zero_point) -> Tensor")
 def quantized_prelu(qx, weight, output_scale, output_zero_point):
-    made = aten.prelu(qx.dequantize(), weight.dequantize())._impl.array
-    target = TensorQuantizer(float(output_scale), int(output_zero_point))
-    integers = quantize_rounding_first(made, target.scale, target.zero_point, qx.dtype)
-    return make_quantized(integers, qx.dtype, target)
+    """Multiply integers by the slope's, or where they are positive by the integer nearest to 1 at the slope's scale, and round
+    once; so does ATen. Where no integer is exactly 1, positive numbers are scaled, too."""
+    given, slope, target = one_scale(qx), one_scale(weight), TensorQuantizer(float(output_scale), int(output_zero_point))
+    check_zero_point(target.zero_point, qx.dtype, "quantize_tensor_per_tensor_affine")
+    channels = qx.shape[1] if qx.dim() > 1 else 1
+    if weight.numel() not in (1, channels):
+        raise RuntimeError(f"quantized::prelu: expected 1 slope, or {channels} for the channels, got {weight.numel()}")
+    one = int(slope.quantize(np.ones((), np.float32), weight.dtype)) - slope.zero_point
+    slopes = weight._impl.array.astype(np.int64).reshape(-1, *[1] * max(qx.dim() - 2, 0)) - slope.zero_point
+    steps = qx._impl.array.astype(np.int64) - given.zero_point
+    products = steps * np.where(steps > 0, one, slopes if slopes.size > 1 else slopes.reshape(()))
+    factor = np.float32(given.scale) * np.float32(slope.scale) * inverse_of(target.scale)
+    rounded = np.rint(products.astype(np.float32) * factor)
+    return make_quantized(to_integers(rounded + np.float32(target.zero_point), qx.dtype), qx.dtype, target)
 
 
 @operator(

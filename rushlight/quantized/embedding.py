@@ -20,12 +20,18 @@ _CLASS = "__torch__.torch.classes.quantized.EmbeddingPackedParamsBase"
 def _rows(packed: EmbeddingPackedParams, indices: np.ndarray, name: str) -> np.ndarray:
     """Return the dequantized rows at indices."""
     table, numbers = packed.weight._impl.array, packed.numbers()
-    if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < len(table)):
-        raise RuntimeError(f"quantized::{name}: an index is out of range: the table has {len(table)} rows")
+    check_range(indices, len(table), name)
     return table[indices].astype(np.float32) * numbers[indices, :1] + numbers[indices, 1:]
 
 
-def _check_indices(indices: Tensor, name: str) -> np.ndarray:
+def check_range(indices: np.ndarray, rows: int, name: str) -> None:
+    """Raise RuntimeError for an index of no row."""
+    if indices.size and not (0 <= int(indices.min()) and int(indices.max()) < rows):
+        raise RuntimeError(f"quantized::{name}: an index is out of range: the table has {rows} rows")
+
+
+def check_indices(indices: Tensor, name: str) -> np.ndarray:
+    """Return indices as an array. RuntimeError for another dtype."""
     if not indices.dtype.is_integral:
         raise RuntimeError(f"quantized::{name}: expected indices of dtype int32 or int64, got {indices.dtype}")
     return indices._impl.array
@@ -35,7 +41,7 @@ def _define(bits: str) -> None:
     def embedding(weight, indices, pruned_weights=False):
         name = f"embedding_{bits}"
         packed = unwrapped(weight, EmbeddingPackedParams, name)
-        return tensor_from_array(_rows(packed, _check_indices(indices, name), name), float32)
+        return tensor_from_array(_rows(packed, check_indices(indices, name), name), float32)
 
     def bag(
         weight, indices, offsets=None, scale_grad_by_freq=False, mode=0, pruned_weights=False, per_sample_weights=None,
@@ -45,7 +51,8 @@ def _define(bits: str) -> None:
         if pruned_weights or compressed_indices_mapping is not None or mode != 0:
             raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
         packed = unwrapped(weight, EmbeddingPackedParams, name)
-        return _sum_bags(packed, _check_indices(indices, name), offsets, per_sample_weights, include_last_offset, name)
+        places = check_indices(indices, name)
+        return sum_bags(_rows(packed, places, name), places, offsets, per_sample_weights, include_last_offset, name)
 
     operator(f"quantized::embedding_{bits}({_CLASS} weight, Tensor indices, bool pruned_weights=False) -> Tensor", keys=(CPU,))(
         embedding
@@ -58,12 +65,10 @@ def _define(bits: str) -> None:
     )(bag)
 
 
-def _sum_bags(
-    packed: EmbeddingPackedParams, indices: np.ndarray, offsets: Tensor | None, weights: Tensor | None, has_last: bool,
-    name: str,
-) -> Tensor:  # fmt: skip
-    """Return the sums of the rows of each bag: between offsets, or per row of 2-dimensional indices."""
-    rows = _rows(packed, indices, name)
+def sum_bags(
+    rows: np.ndarray, indices: np.ndarray, offsets: Tensor | None, weights: Tensor | None, has_last: bool, name: str
+) -> Tensor:
+    """Return the sums of the rows of each bag, those at `indices`: between offsets, or per row of 2-dimensional indices."""
     if weights is not None:
         rows *= weights.detach()._impl.array[..., None]
     if indices.ndim == 2:

@@ -86,6 +86,51 @@ def q_per_channel_axis(input: Tensor) -> int:
     return aten.q_per_channel_axis(input)
 
 
+@overridable
+def quantized_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, var: Tensor, eps: float, output_scale: float,
+    output_zero_point: int,
+) -> Tensor:  # fmt: skip
+    """Normalise the channels of a quantized tensor (N, C, H, W) by a mean and a variance, (C,) each; the result has the given
+    scale and zero point. Of ATen: `quantized_batch_norm`."""
+    return aten.quantized_batch_norm(input, weight, bias, mean, var, eps, output_scale, output_zero_point)
+
+
+@overridable
+def quantized_max_pool1d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the largest elements of windows of a quantized tensor (N, C, L); see `nn.functional.max_pool1d`."""
+    return aten.quantized_max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@overridable
+def quantized_max_pool2d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the largest elements of windows of a quantized tensor (N, C, H, W); see `nn.functional.max_pool2d`."""
+    return aten.quantized_max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+@overridable
+def quantized_max_pool3d(
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return the largest elements of windows of a quantized tensor (N, C, D, H, W); see `nn.functional.max_pool3d`."""
+    return aten.quantized_max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _choose_qparams_per_tensor(input: Tensor, reduce_range: bool = False) -> tuple[float, int]:
+    """Return the scale and the zero point with which 0 to 255 (127 with `reduce_range`) cover a tensor's elements.
+
+    RuntimeError for NaN and for a tensor without elements. Of ATen: `_choose_qparams_per_tensor`.
+    """
+    return aten._choose_qparams_per_tensor(input, reduce_range)
+
+
 def _make_per_tensor_quantized_tensor(input: Tensor, scale: float, zero_point: int) -> Tensor:
     """Return a quantized tensor over a copy of the given integers (uint8, int8 or int32)."""
     return aten._make_per_tensor_quantized_tensor(input, scale, zero_point)

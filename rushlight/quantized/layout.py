@@ -11,6 +11,7 @@ import numpy as np
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS, DispatchKey, bit
 from rushlight.core.dtype import dtype, from_numpy_dtype
+from rushlight.core.layout import channels_last
 from rushlight.core.storage import StorageImpl, UntypedStorage
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor, wrap
@@ -70,6 +71,12 @@ def integers_of(tensor: Tensor) -> Tensor:
     impl = tensor._impl
     kind = from_numpy_dtype(impl.dtype.numpy)
     return wrap(TensorImpl(impl.storage, impl.sizes, impl.strides, impl.storage_offset, kind, CPU, CPU_KEYS))
+
+
+def in_one_order(integers: Tensor) -> Tensor:
+    """Return integers row-major, unless they are channels-last: the orders that new quantized tensors have."""
+    is_ordered = integers.is_contiguous() or (integers.dim() == 4 and integers.is_contiguous(memory_format=channels_last))
+    return integers if is_ordered else integers.contiguous()
 
 
 def of_integers(integers: Tensor, kind: dtype, quantizer: Quantizer) -> Tensor:

@@ -13,7 +13,8 @@ _ATEN = frozenset(
     "quantize_per_tensor quantize_per_tensor_dynamic quantize_per_channel dequantize int_repr q_scale q_zero_point "
     "q_per_channel_scales q_per_channel_zero_points q_per_channel_axis qscheme _make_per_tensor_quantized_tensor "
     "_make_per_channel_quantized_tensor _empty_affine_quantized _empty_per_channel_affine_quantized quantized_batch_norm "
-    "quantized_lstm quantized_gru quantized_max_pool1d quantized_max_pool2d _choose_qparams_per_tensor".split()
+    "quantized_lstm quantized_gru quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+    "_choose_qparams_per_tensor".split()
 )
 NAMESPACES = ("quantized", "_quantized")
 

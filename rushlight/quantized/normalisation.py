@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from rushlight.core.dtype import float32
+from rushlight.core.layout import channels_last
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.quantized.arithmetic import requantized
 from rushlight.quantized.creation import values_of
 from rushlight.quantized.layout import one_scale
+from rushlight.quantized.native import is_channels_last
 from rushlight.quantized.registration import aten, operator
 
 _SCALE = "float output_scale, int output_zero_point"
@@ -90,4 +92,6 @@ def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_p
 def instance_norm(input, weight, bias, eps, output_scale, output_zero_point):
     parameters = _detach_or_none(weight), _detach_or_none(bias)
     made = aten.instance_norm(_dequantize_input(input), *parameters, None, None, True, 0.0, eps, False)
+    if is_channels_last(input._impl.array):
+        made = made.contiguous(memory_format=channels_last)
     return _quantize_result(made, input, output_scale, output_zero_point)

@@ -13,6 +13,7 @@ from rushlight.quantized import linear as _linear
 from rushlight.quantized import normalisation as _normalisation
 from rushlight.quantized import pooling as _pooling
 from rushlight.quantized import recurrent as _recurrent
+from rushlight.quantized import row_tables as _row_tables
 from rushlight.quantized import tensor_operators as _tensor_operators
 from rushlight.quantized import views as _views
 from rushlight.quantized.creation import scheme_of
@@ -20,8 +21,8 @@ from rushlight.quantized.printing import quantized_text
 from rushlight.quantized.registration import aten
 
 _DEFINING = (
-    _arithmetic, _convolution, _elementwise, _embedding, _linear, _normalisation, _pooling, _recurrent, _tensor_operators,
-    _views,
+    _arithmetic, _convolution, _elementwise, _embedding, _linear, _normalisation, _pooling, _recurrent, _row_tables,
+    _tensor_operators, _views,
 )  # fmt: skip
 
 __all__ = ["aten", "quantized_text", "scheme_of"]

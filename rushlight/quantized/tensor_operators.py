@@ -10,10 +10,12 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core.dtype import float32
+from rushlight.core.layout import contiguous_format, preserve_format
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.registry import aten as find
 from rushlight.quantized.creation import values_of
 from rushlight.quantized.layout import (
+    in_one_order,
     integers_of,
     is_quantized,
     like,
@@ -27,8 +29,8 @@ from rushlight.quantized.registration import aten, quantized
 
 
 def moved(integers: Tensor, source: Tensor) -> Tensor:
-    """Return a tensor with rearranged integers and the quantizer of `source`."""
-    return of_integers(integers, source.dtype, quantizer_of(source))
+    """Return a tensor with rearranged integers, row-major or channels-last, and the quantizer of `source`."""
+    return of_integers(in_one_order(integers), source.dtype, quantizer_of(source))
 
 
 def _register_moving(name: str) -> None:
@@ -50,7 +52,8 @@ for _name in (
 
 @quantized("clone")
 def clone(self, *, memory_format=None):
-    return moved(integers_of(self).clone(memory_format=memory_format), self)
+    """Copy a tensor, by default row-major: so does ATen, if the tensor is quantized."""
+    return moved(integers_of(self).clone(memory_format=memory_format or contiguous_format), self)
 
 
 @quantized("_to_copy")
@@ -62,7 +65,7 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
         )
     if device is not None and device.type != "cpu":
         raise NotImplementedError(f"quantized tensors live on the CPU only, not on {device}")
-    return clone(self, memory_format=memory_format)
+    return clone(self, memory_format=memory_format or preserve_format)
 
 
 @quantized("index_select")
@@ -80,7 +83,7 @@ def index_select(self, dim, index):
 def empty_like(self, *args, **kwargs):
     if args or kwargs.get("dtype") not in (None, self.dtype):
         raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8 and a quantizer")
-    return clone(self, memory_format=kwargs.get("memory_format"))
+    return clone(self, memory_format=kwargs.get("memory_format") or preserve_format)
 
 
 @quantized("zeros_like")

@@ -78,6 +78,7 @@ def test_layers_and_results_are_torchs(name):
     for x in inputs:
         np.testing.assert_allclose(ours(to_rushlight(x)).detach().numpy(), theirs(x).detach().numpy(), atol=1e-5)
     quanta = [library.ao.quantization.quantize_fx.convert_fx(model) for library, model in ((torch, theirs), (rushlight, ours))]
+    assert [model._get_name() for model in quanta] == ["GraphModule"] * 2
     kinds = [sorted(type(each).__name__ for each in model.modules() if "Quantized" in str(type(each)) or
                     "quantized" in type(each).__module__) for model in quanta]  # fmt: skip
     if name == "convolutions":  # torch makes linear functions operators, not layers

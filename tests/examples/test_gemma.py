@@ -158,7 +158,7 @@ def test_what_settings_leave(settings, left):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"temperature": -1.0}, "temperature must be at least 0, got -1.0"), ({"top_k": -1}, "top_k"), ({"top_p": 0.0}, "top_p"),
+        ({"temperature": -1.0}, "temperature must be at least 0 and finite, got -1.0"), ({"top_k": -1}, "top_k"), ({"top_p": 0.0}, "top_p"),
         ({"top_p": 1.1}, "top_p"), ({"min_p": 1.0}, "min_p"), ({"penalty": 0.0}, "penalty must be above 0"),
         ({"temperature": float("nan")}, "temperature"),
     ],

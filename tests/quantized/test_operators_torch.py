@@ -97,6 +97,33 @@ def test_agrees_with_torch(name, dtype):
     assert_same(POINTWISE[name](rushlight, to_rushlight(q)), POINTWISE[name](torch, q), granted)
 
 
+ORDERED = {
+    "clone": lambda t, q: q.clone(),
+    "clone, preserving": lambda t, q: q.clone(memory_format=t.preserve_format),
+    "empty_like": lambda t, q: t.empty_like(q),
+    "int_repr": lambda t, q: q.int_repr(),
+    "flip": lambda t, q: q.flip(1),
+    "sort": lambda t, q: q.sort(2)[0],
+    "add_scalar": lambda t, q: t.ops.quantized.add_scalar(q, 0.3),
+    "mul_scalar": lambda t, q: t.ops.quantized.mul_scalar(q, 1.5),
+    "mul_scalar, zero": lambda t, q: t.ops.quantized.mul_scalar(q, 0.0),
+    "instance_norm": lambda t, q: t.ops.quantized.instance_norm(q, None, None, 1e-5, 0.05, 91),
+    "relu": lambda t, q: t.relu(q),
+    "max_pool2d": lambda t, q: t.nn.functional.max_pool2d(q, 2),
+}
+
+
+@pytest.mark.parametrize("order", ["row-major", "channels-last", "permuted"])
+@pytest.mark.parametrize("name", ORDERED)
+def test_results_have_torchs_strides(name, order):
+    q, strides = quantized(2, 4, 6, 6), []
+    for library, given in ((torch, q), (rushlight, to_rushlight(q))):
+        given = given.contiguous(memory_format=library.channels_last) if order == "channels-last" else given
+        given = given.permute(0, 2, 3, 1) if order == "permuted" else given
+        strides.append(ORDERED[name](library, given).stride())
+    assert strides[0] == strides[1]
+
+
 NORMS = {
     "batch_norm2d": lambda t, q, w, b, m, v: t.ops.quantized.batch_norm2d(q, w, b, m, v, 1e-5, 0.05, 91),
     "batch_norm2d_relu": lambda t, q, w, b, m, v: t.ops.quantized.batch_norm2d_relu(q, w, b, m, v, 1e-5, 0.05, 91),

@@ -52,7 +52,7 @@ def external_call(node: Node, found: Sequence[object]) -> External:
 
     kinds = tuple(found[place].kind for place in places)
     results = _results_on_ones(node, run, kinds)
-    return External(run, kinds, tuple(TensorOf(each._impl.dtype, tuple(each._impl.sizes)) for each in results))
+    return External(node.kind, run, kinds, tuple(TensorOf(each._impl.dtype, tuple(each._impl.sizes)) for each in results))
 
 
 def _results_on_ones(node: Node, run, kinds: Sequence[Scalar | TensorOf]) -> Sequence[Tensor]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from rushlight.compiler.scripted.regions import Unsupported
 from rushlight.core.dtype import complex128
 from rushlight.core.tensor import Tensor
-from rushlight.deploy.direct.memory import aliases_of, drop_assignments_of_themselves
+from rushlight.deploy.direct.memory import aliases_of, drop_assignments_of_themselves, written_arguments
 from rushlight.deploy.direct.methods import resolve_methods
 from rushlight.deploy.direct.program import Program, is_changed
 from rushlight.deploy.direct.values import Kind, Operand, Plan, holds_tensors, representation, unboxed
@@ -47,6 +47,7 @@ class DirectForm:
         for value in self.graph.inputs[self.first :]:
             if isinstance(value.type, types.ListType | types.DictType) and is_changed(value, self.aliases):
                 raise Unsupported(f"the argument {value.debug_name} is changed, which a caller in C would not see")
+        self.written = written_arguments(self.graph, self.owner)
         self.plan = Plan()
         for _ in range(_ROUNDS):
             self.plan.grew = False

@@ -34,9 +34,17 @@ def _stores_same_tensor(node: Node) -> bool:
     return value.kind == "prim::GetAttr" and (value.input(), value["name"]) == (node.input(), node["name"])
 
 
-def aliases_of(graph: Graph, owner: ScriptObject | None) -> AliasDb:
+def written_arguments(graph: Graph, owner: ScriptObject | None) -> set[int]:
+    """Return the indices of the arguments whose tensors a graph may write to, if arguments share no memory."""
+    aliases = aliases_of(graph, owner, inputs_share=False)
+    first = 0 if owner is None else 1
+    return {first + index for index, value in enumerate(graph.inputs[first:]) if aliases.has_writers(value)}
+
+
+def aliases_of(graph: Graph, owner: ScriptObject | None, inputs_share: bool = True) -> AliasDb:
     """Return the alias analysis of a graph. Attributes that the graph assigns, and tensors that are also in a list or dict, may
-    alias anything that an object holds; other tensors alias each other only if they do so in the example."""
+    alias anything that an object holds; other tensors alias each other only if they do so in the example. `inputs_share` says
+    whether arguments may alias each other and what objects hold."""
     objects = {} if owner is None else known_objects(graph, {graph.inputs[0]: owner})
     read = [node for node in graph.find_all_nodes("prim::GetAttr") if node.input() in objects]
     assigned = {(node.input().type, node["name"]) for node in graph.find_all_nodes("prim::SetAttr")}
@@ -49,7 +57,7 @@ def aliases_of(graph: Graph, owner: ScriptObject | None) -> AliasDb:
             return None
         return _memory_key(value)
 
-    return AliasDb(graph, attribute)
+    return AliasDb(graph, attribute, inputs_share)
 
 
 def _memory_key(tensor: Tensor) -> tuple[str, int]:

@@ -1,6 +1,6 @@
 """Operators that format text, print it, or raise with it, as C++.
 
-In: nodes. Out: statements. Strings are those of `include/rushlight/deployed_language.h`.
+In: nodes. Out: statements. Strings are those of `include/rushlight/deployed_strings.h`.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@
 //     model.free();
 //
 // Tensors are { data, sizes }: a typed array in row-major order, and how many elements each dimension has. Results are copies.
+// Where the model writes to an input, as the method's signature says, the input's own array has the new values after the call.
 
 const STATUS = ["ok", "bad argument", "bad weights", "failed", "no memory"];
 const KINDS = ["none", "bool", "int", "float", "string", "tensor", "list", "tuple", "dict"];
@@ -23,7 +24,7 @@ const MOST_THREADS = 64, STACK_BYTES = 1 << 20;
 // Where fields lie in the structures of the C header, with addresses of 32 bits.
 const TENSOR_DTYPE = 4, TENSOR_RANK = 8, TENSOR_SIZES = 16, TENSOR_STRIDES = 80;
 const VALUE_AS = 8, VALUE_BYTES = 152;
-const PARAMETER_RANK = 12, PARAMETER_SIZES = 16, PARAMETER_TEXT = 208, PARAMETER_BYTES = 216;
+const PARAMETER_RANK = 12, PARAMETER_SIZES = 16, PARAMETER_TEXT = 208, PARAMETER_WRITTEN = 212, PARAMETER_BYTES = 216;
 
 /** What the model says of a call that failed. */
 export class ModelError extends Error {}
@@ -109,17 +110,23 @@ class Model {
           this._text(view.getUint32(first + place * PARAMETER_BYTES + PARAMETER_TEXT, true)));
       const called = this._text(name);
       this.signatures[called] = `${called}(${listed(inputs, inputCount).join(", ")}) -> ${listed(outputs, outputCount).join(", ")}`;
-      this[called] = (...values) => this._run(index, called, inputCount, outputCount, values);
+      const written = Array.from({ length: inputCount }, (_, place) =>
+        view.getUint8(inputs + place * PARAMETER_BYTES + PARAMETER_WRITTEN) !== 0);
+      this[called] = (...values) => this._run(index, called, written, outputCount, values);
     }
   }
 
-  _run(index, name, inputCount, outputCount, values) {
+  _run(index, name, written, outputCount, values) {
+    const inputCount = written.length;
     if (!this._handle) throw new ModelError("the model was freed");
     if (values.length !== inputCount) throw new ModelError(`${this.signatures[name]} takes ${inputCount} values, got ${values.length}`);
     try {
       const inputs = this._take(VALUE_BYTES * inputCount), outputs = this._take(VALUE_BYTES * outputCount);
-      values.forEach((value, place) => this._put(inputs + place * VALUE_BYTES, value));
-      this._check(this._function("run")(this._handle, index, inputs, inputCount, outputs, outputCount));
+      const copies = []; // of the arrays that the model writes to
+      values.forEach((value, place) => this._put(inputs + place * VALUE_BYTES, value, written[place] ? copies : null));
+      const status = this._function("run")(this._handle, index, inputs, inputCount, outputs, outputCount);
+      for (const [bytes, address] of copies) bytes.set(new Uint8Array(this._memory.buffer, address, bytes.length));
+      this._check(status);
       const results = Array.from({ length: outputCount }, (_, place) => this._get(outputs + place * VALUE_BYTES));
       return outputCount === 1 ? results[0] : results;
     } finally {
@@ -127,7 +134,8 @@ class Model {
     }
   }
 
-  _put(at, value) {
+  // Puts a value into memory. `copies`, if the model writes to it, receives the bytes of each array and where their copy is.
+  _put(at, value, copies) {
     const kind = (number) => this._view().setInt32(at, number, true);
     if (value === null || value === undefined) return kind(NONE);
     if (typeof value === "boolean") {
@@ -153,10 +161,10 @@ class Model {
       return this._pair(at, place, bytes.length);
     }
     if (ArrayBuffer.isView(value)) value = tensor(value, [value.length]);
-    if (Array.isArray(value)) return this._putItems(at, LIST, value);
-    if (value instanceof Map) return this._putItems(at, DICT, [...value].flat());
-    if (value.data !== undefined && value.sizes !== undefined) return this._putTensor(at, value);
-    return this._putItems(at, DICT, Object.entries(value).flat());
+    if (Array.isArray(value)) return this._putItems(at, LIST, value, copies);
+    if (value instanceof Map) return this._putItems(at, DICT, [...value].flat(), copies);
+    if (value.data !== undefined && value.sizes !== undefined) return this._putTensor(at, value, copies);
+    return this._putItems(at, DICT, Object.entries(value).flat(), copies);
   }
 
   _pair(at, address, count) {
@@ -164,20 +172,22 @@ class Model {
     this._view().setUint32(at + VALUE_AS + 4, count, true);
   }
 
-  _putItems(at, kind, items) {
+  _putItems(at, kind, items, copies) {
     const place = this._take(VALUE_BYTES * items.length);
-    items.forEach((item, index) => this._put(place + index * VALUE_BYTES, item));
+    items.forEach((item, index) => this._put(place + index * VALUE_BYTES, item, copies));
     this._view().setInt32(at, kind, true);
     this._pair(at, place, items.length);
   }
 
-  _putTensor(at, { data, sizes, dtype }) {
+  _putTensor(at, { data, sizes, dtype }, copies) {
     tensor(data, sizes, dtype);
     const number = dtype === undefined ? ARRAYS.findIndex((kind) => kind && data instanceof kind && kind !== Uint16Array) : DTYPES.indexOf(dtype);
     if (number < 1 || !(data instanceof ARRAYS[number])) throw new ModelError(`a tensor's data is no array of ${dtype ?? "a known type"}`);
     if (sizes.length > RANK) throw new ModelError(`tensors have at most ${RANK} dimensions, got ${sizes.length}`);
     const place = this._take(data.byteLength);
-    new Uint8Array(this._memory.buffer, place, data.byteLength).set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+    const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+    new Uint8Array(this._memory.buffer, place, data.byteLength).set(bytes);
+    copies?.push([bytes, place]);
     const view = this._view(), first = at + VALUE_AS;
     view.setInt32(at, TENSOR, true);
     view.setUint32(first, place, true);
@@ -342,7 +352,7 @@ export async function load({ threads = 1, wasm, weights = @WEIGHTS } = {}) {
   const module = await WebAssembly.compile(code);
   const system = new Proxy({}, { get: () => () => 52 }); // whatever the C library asks for, there is none
   const isShared = WebAssembly.Module.imports(module).some(({ kind }) => kind === "memory");
-  const memory = isShared && new WebAssembly.Memory({ initial: @FIRST_PAGES, maximum: @MOST_PAGES, shared: true });
+  const memory = isShared && new WebAssembly.Memory({ initial: @FIRST_PAGES, maximum: @MAX_PAGES, shared: true });
   const env = new Proxy({ memory }, { get: (own, name) => own[name] || (() => 52) });
   const instance = await WebAssembly.instantiate(module, { wasi_snapshot_preview1: system, env });
   instance.exports._initialize?.();

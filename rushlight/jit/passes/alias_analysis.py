@@ -100,8 +100,11 @@ def _may_be_same(first: Type, second: Type) -> bool:
 class AliasDb:
     """The alias sets of one graph, as it was when this was created."""
 
-    def __init__(self, graph: Graph, attribute: Callable[[Node], object | None] | None = None):
-        """`attribute` identifies the memory of a `prim::GetAttr` where known: equal answers are the same memory."""
+    def __init__(
+        self, graph: Graph, attribute: Callable[[Node], object | None] | None = None, inputs_share: bool = True
+    ):  # fmt: skip
+        """`attribute` identifies the memory of a `prim::GetAttr` where known: equal answers are the same memory. Unless
+        `inputs_share`, inputs that are no objects are sets of their own."""
         self._attribute = attribute
         self._parent: dict[object, object] = {}
         self._contents: dict[object, object] = {}
@@ -112,7 +115,8 @@ class AliasDb:
         self._wildcard = object()
         self._contents[self._wildcard] = self._wildcard
         for value in graph.inputs:
-            self._join(value, self._wildcard)
+            if inputs_share or isinstance(value.type, ClassType | InterfaceType):
+                self._join(value, self._wildcard)
         self._analyze_block(graph.block)
         for item in list(self._parent):
             if isinstance(item, Value):

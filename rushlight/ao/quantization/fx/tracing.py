@@ -37,7 +37,7 @@ class QuantizationTracer(Tracer):
 def traced(model: Module, custom: Any) -> GraphModule:
     """Return a model as a graph. Its modules are shared with the model."""
     tracer = QuantizationTracer(list(custom.non_traceable_module_names), list(custom.non_traceable_module_classes))
-    made = GraphModule(model, tracer.trace(model), type(model).__name__)
+    made = GraphModule(model, tracer.trace(model))
     made.train(model.training)
     for name in custom.preserved_attributes:
         setattr(made, name, getattr(model, name))
