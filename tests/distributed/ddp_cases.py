@@ -23,7 +23,7 @@ def main(torch, dist) -> dict:
     found |= {f"compiled inside step {number}": step for number, step in enumerate(_steps(torch, dist, {}, inside=True))}
     found |= {f"compiled outside step {number}": step for number, step in enumerate(_steps(torch, dist, {}, outside=True))}
     found |= _unused(torch, dist) | _hooks(torch, dist) | _uneven(torch, dist) | _errors(torch, dist)
-    found |= _zero(torch, dist)
+    found |= _zero(torch, dist) | _in_graph(torch, dist)
     found["sampler"] = [list(torch.utils.data.DistributedSampler(range(11), seed=2))]
     return found
 
@@ -77,6 +77,25 @@ def _steps(torch, dist, options: dict, inside: bool = False, outside: bool = Fal
         optimizer.step()
     yield _values(model.state_dict().values())
     yield sorted(name.replace("_orig_mod.", "") for name in model.state_dict())
+
+
+def _in_graph(torch, dist) -> dict:
+    """A model without buffers is one graph with its reductions."""
+    layers = torch.nn
+    module = layers.Sequential(layers.Linear(6, 20), layers.Tanh(), layers.Linear(20, 3))
+    model = _wrap(torch, _fill(torch, module), bucket_cap_mb=0.0001)
+    call = torch.compile(model, fullgraph=True) if dist.get_backend() == "mpi" else model
+    found = {}
+    for step in range(3):
+        model.zero_grad()
+        if step == 2:
+            with model.no_sync():
+                call(_inputs(torch, dist, 50)).square().mean().backward()
+            found["in graph, not reduced"] = _values(parameter.grad for parameter in model.parameters())
+            model.zero_grad()
+        call(_inputs(torch, dist, step)).square().mean().backward()
+        found[f"in graph {step}"] = _values(parameter.grad for parameter in model.parameters())
+    return found
 
 
 def _branches(torch):

@@ -9,7 +9,7 @@ from typing import Any
 from rushlight.autograd.grad_mode import is_grad_enabled
 from rushlight.core.device import CPU, device
 from rushlight.core.dtype import int32
-from rushlight.core.following import runs_as_it_is
+from rushlight.core.following import is_compiling, runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.collectives import all_reduce
@@ -19,9 +19,11 @@ from rushlight.distributed.engine.reduce_op import ReduceOp
 from rushlight.distributed.groups import default_group
 from rushlight.distributed.reducer.buckets import FIRST_BUCKET_BYTES
 from rushlight.distributed.reducer.graph_walk import tensors_in
+from rushlight.distributed.reducer.in_graph import AverageGradients
 from rushlight.distributed.reducer.reducer import Reducer
 from rushlight.distributed.reducer.replicas import broadcast_all, check_same_shapes
 from rushlight.nn.modules.module import Module
+from rushlight.nn.utils.stateless import functional_call
 from rushlight.ops.construct import tensor
 
 __all__ = ["DistributedDataParallel"]
@@ -83,7 +85,9 @@ class DistributedDataParallel(Module, Joinable):
             parameters, names, self.process_group, (first, self.bucket_bytes_cap), as_views=gradient_as_bucket_view,
             find_unused=find_unused_parameters, static_graph=static_graph,
         )  # fmt: skip
-        self._divides_by_all = True
+        self._divides_by_all, self._has_hook = True, False
+        self._group_name = self.process_group.group_name
+        self._bucket_names = tuple(tuple(names[index] for index in bucket.indices) for bucket in self.reducer.buckets)
 
     def _kept(self, named: Any) -> list[tuple[str, Tensor]]:
         return [(name, each) for name, each in named if name not in self.parameters_to_ignore]
@@ -95,10 +99,26 @@ class DistributedDataParallel(Module, Joinable):
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         """Call the module, and expect a backward pass from what it returns."""
+        if is_compiling() and self._reduces_in_graph():
+            return self._call_in_graph(inputs, kwargs)
         self._before_forward()
         output = self.module(*inputs, **kwargs)
         self._after_forward(output)
         return output
+
+    def _reduces_in_graph(self) -> bool:
+        """Return whether a captured graph can hold the reduction: nothing else is exchanged, by hooks or before the pass."""
+        return not (self._has_hook or self.find_unused_parameters or self._join_config.enable or self._copies_buffers())
+
+    def _call_in_graph(self, inputs: tuple, kwargs: dict) -> Any:
+        if not (is_grad_enabled() and self.require_backward_grad_sync):
+            return self.module(*inputs, **kwargs)
+        parameters = dict(self.module.named_parameters())
+        averaged = {}
+        for names in self._bucket_names:
+            results = AverageGradients.apply(self._group_name, *[parameters[name] for name in names])
+            averaged.update(zip(names, results, strict=True))
+        return functional_call(self.module, averaged, inputs, kwargs)
 
     @_outside
     def _before_forward(self) -> None:
@@ -154,6 +174,7 @@ class DistributedDataParallel(Module, Joinable):
             raise TypeError("Communication hook must be callable.")
         if self.reducer.hook is not None:
             raise RuntimeError("register_comm_hook can only be called once.")
+        self._has_hook = True
         self.reducer.hook = lambda bucket: hook(state, bucket)
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
