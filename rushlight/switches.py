@@ -53,7 +53,10 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Set the least precision of products of float32 matrices: "highest", "high" or "medium". Here it is always the highest."""
+    """Set the least precision of products of float32 matrices: "highest", "high" or "medium".
+
+    On the CPU it is always the highest. Triton kernels use TF32 for "high" and "medium".
+    """
     if precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision expects one of {', '.join(_PRECISIONS)}, got {precision!r}")
     _update_settings(precision=precision)

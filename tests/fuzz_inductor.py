@@ -15,7 +15,7 @@ from unittest import mock
 import rushlight as torch
 from rushlight.compiler.kept_plans import KeptPlans
 from rushlight.inductor import plan_cache
-from rushlight.inductor.codegen import program as codegen
+from rushlight.inductor.codegen.cpp import program as codegen
 from tests.inductor.differences import difference
 from tests.inductor.open_programs import outcome
 from tests.inductor.random_programs import Program, random_open_program, random_program

@@ -10,7 +10,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.fx.proxy_tensor import capture, make_fx
-from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.codegen.cpp.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
 
 

@@ -28,7 +28,7 @@ from rushlight.deploy.spelling import c_constant, c_string, constant_text, forma
 from rushlight.deploy.weights import Weights
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor import pieces
-from rushlight.inductor.codegen.types import size_operand, size_text
+from rushlight.inductor.codegen.cpp.types import size_operand, size_text
 from rushlight.inductor.open_launch import LARGEST, counts_of
 from rushlight.inductor.options import Options
 from rushlight.inductor.plan import OutputView, Plan

@@ -16,8 +16,8 @@ from rushlight.deploy.model import tensor_text
 from rushlight.deploy.spelling import NotExportable, c_string, constant_text, format_text, integer_text, real_text
 from rushlight.deploy.state import Path, States
 from rushlight.deploy.weights import Weights
-from rushlight.inductor.codegen.structured_parts import SCALARS
-from rushlight.inductor.codegen.structured_scalars import FAILURES, result_kind, spelled
+from rushlight.inductor.codegen.cpp.structured_parts import SCALARS
+from rushlight.inductor.codegen.cpp.structured_scalars import FAILURES, result_kind, spelled
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Scalar, Var
 
 _KINDS = {bool: BOOL, int: INT, float: FLOAT}

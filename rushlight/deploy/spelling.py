@@ -6,7 +6,7 @@ import keyword
 import re
 
 from rushlight.core.dtype import dtype, float64, int64
-from rushlight.inductor.codegen.types import CPP_WORDS, literal
+from rushlight.inductor.codegen.cpp.types import CPP_WORDS, literal
 
 DTYPES = {
     "float32": "FLOAT32", "float64": "FLOAT64", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "int64": "INT64",

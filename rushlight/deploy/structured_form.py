@@ -22,8 +22,8 @@ from rushlight.deploy.model import Model, Parameter, check_tensor
 from rushlight.deploy.readers import Values
 from rushlight.deploy.spelling import NotExportable, c_constant, c_string, constant_text
 from rushlight.deploy.state import States
-from rushlight.inductor.codegen.structured import StructuredWriter
-from rushlight.inductor.codegen.structured_parts import width_of
+from rushlight.inductor.codegen.cpp.structured import StructuredWriter
+from rushlight.inductor.codegen.cpp.structured_parts import width_of
 from rushlight.inductor.structured import BOOL, FLOAT, INT, ListOf, Scalar, TensorOf, contiguous_strides
 from rushlight.jit.ir.graph import Graph, Node
 from rushlight.jit.runtime.objects import ScriptObject

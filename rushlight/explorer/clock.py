@@ -16,7 +16,7 @@ from rushlight.inductor.profiling import Recorder
 
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.observed import Observed
 

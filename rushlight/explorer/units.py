@@ -22,7 +22,7 @@ from rushlight.explorer.scripts import ScriptStage, blocks_of_ends
 from rushlight.fx.annotations import PACKAGE_FOLDER
 from rushlight.fx.graph_module import GraphModule
 from rushlight.inductor.build import Library
-from rushlight.inductor.codegen.program import Program
+from rushlight.inductor.codegen.cpp.program import Program
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.structured_call import StructuredCall
 from rushlight.jit.ir.graph import Graph as ScriptGraph

@@ -21,7 +21,7 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.inductor import costs
 from rushlight.inductor.build import FLAGS, build, headers_digest
-from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.codegen.cpp.program import ProgramWriter
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.graph import LoweredGraph, OutputView
 from rushlight.inductor.ir import Buffer, ConstantBuffer, FixedLayout, InputBuffer, TemplateBuffer

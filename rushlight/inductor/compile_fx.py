@@ -22,7 +22,7 @@ from rushlight.inductor.options import Options
 from rushlight.inductor.plan import Plan
 
 if TYPE_CHECKING:
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
 
 Details = Callable[[], "tuple[LoweredGraph, Program]"]

@@ -23,7 +23,7 @@ from rushlight.inductor.written_inputs import noting_writes
 
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.observed import Observer
 

@@ -25,6 +25,7 @@ from rushlight.inductor.lowering.builder import GraphBuilder, same_strides
 from rushlight.inductor.lowering.complex_box import ComplexBox, complex_operand, into_memory, parts_of_memory
 from rushlight.inductor.lowering.complex_numbers import COMPLEX, takes_complex_numbers, to_copy
 from rushlight.inductor.lowering.registry import LOWERINGS
+from rushlight.inductor.lowering.target import CPU, Target
 from rushlight.inductor.origins import note
 from rushlight.inductor.partial_writes import PartialWrite, lower_partial_write, partial_writes
 from rushlight.inductor.plan import OutputView
@@ -58,10 +59,9 @@ class LoweredGraph:
 class GraphLowering:
     """Lowers one GraphModule; `boxes` maps each node to its lowered value."""
 
-    def __init__(self, module: GraphModule, keeps_halves: bool = False):
-        """`keeps_halves`: the target multiplies matrices of 16-bit floats in their own type."""
+    def __init__(self, module: GraphModule, target: Target = CPU):
         self.module = module
-        self._keeps_halves = keeps_halves
+        self._target = target
         self.builder = self._new_builder()
         self.boxes: dict[Node, object] = {}
         self._root: dict[StorageImpl, Node] = {}
@@ -82,7 +82,7 @@ class GraphLowering:
 
     def _new_builder(self) -> GraphBuilder:
         taken = [node.name for node in self.module.graph.nodes if node.op in ("placeholder", "get_attr")]
-        return GraphBuilder(taken, self._keeps_halves)
+        return GraphBuilder(taken, self._target)
 
     def _count_known_equalities(self) -> int:
         """Return a number that changes whenever two sizes are found equal."""

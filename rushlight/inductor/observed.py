@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
     from rushlight.inductor.build import Library
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
 
 

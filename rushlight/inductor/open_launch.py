@@ -23,7 +23,7 @@ from rushlight.core.algebra.postfix import to_postfix
 from rushlight.core.symbolic import Relation
 from rushlight.core.symbolic.relations import DIFFERENT, EQUAL, NOT_NEGATIVE
 from rushlight.inductor.build import Library
-from rushlight.inductor.codegen.program import Program
+from rushlight.inductor.codegen.cpp.program import Program
 from rushlight.inductor.launch import Code, NoNativeForm, input_text
 from rushlight.inductor.plan import Plan
 from rushlight.inductor.planning import LONG_WORK, work_of

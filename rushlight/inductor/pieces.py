@@ -16,8 +16,8 @@ from rushlight.fx.passes.split import split_by_support
 from rushlight.inductor import plan_cache
 from rushlight.inductor.autotune import tune
 from rushlight.inductor.build import build, flags_for, portable_key
-from rushlight.inductor.codegen.module import module_text
-from rushlight.inductor.codegen.program import Program, ProgramWriter
+from rushlight.inductor.codegen.cpp.module import module_text
+from rushlight.inductor.codegen.cpp.program import Program, ProgramWriter
 from rushlight.inductor.compile_fx import Observer, interpreter_of, part_of, runner, show, show_library
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.glue import Glue, Piece

@@ -11,7 +11,7 @@ from rushlight.inductor.plan import Given, Plan
 from rushlight.inductor.sizes import Size, as_size, product
 
 if TYPE_CHECKING:
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.ir import Buffer
 

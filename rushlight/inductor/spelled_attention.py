@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from rushlight.core.algebra import Expr, Var, as_expr, unflatten_index
 from rushlight.core.dtype import bool_, float32
-from rushlight.inductor.codegen.expressions import needs_branches
+from rushlight.inductor.codegen.cpp.expressions import needs_branches
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import (
     Buffer,

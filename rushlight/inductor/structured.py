@@ -1,8 +1,8 @@
 """Structured programs: numbers, lists and tensors of known sizes, with `if` and loops around straight-line regions.
 
-In: built by translators of a language, such as `jit`. Out: C++ text (`codegen/structured.py`). A program has no side effects:
-on an error (a division by zero, an index out of range) it stops, and the caller runs the original instead, which raises the
-error. Everything prints:
+In: built by translators of a language, such as `jit`. Out: C++ text (`codegen/cpp/structured.py`). A program has no side
+effects: on an error (a division by zero, an index out of range) it stops, and the caller runs the original instead, which
+raises the error. Everything prints:
     loop i0 < n0 while true, x1 = x0:
       c1 = eq(remainder(i0, 2), 0)
       if c1:
@@ -134,7 +134,8 @@ class Statement:
 
 @dataclass
 class Compute(Statement):
-    """`target = op(operands)`; `op` is a name in the tables of `codegen/structured.py`. Without a target it changes a list."""
+    """`target = op(operands)`; `op` is a name in the tables of `codegen/cpp/structured.py`. Without a target it changes a list.
+    """
 
     target: Var | None
     op: str
@@ -288,7 +289,7 @@ class Region:
     prepared once; the program's own constants come first among them."""
 
     lowered: Any  # the `LoweredGraph`
-    program: Any  # its `codegen.program.Program`, whose text becomes part of the whole program's text
+    program: Any  # its `codegen.cpp.program.Program`, whose text becomes part of the whole program's text
     constants: list[Var]
     outputs: list[str]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import rushlight._C as _C
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.build import build
-from rushlight.inductor.codegen.structured import StructuredWriter
+from rushlight.inductor.codegen.cpp.structured import StructuredWriter
 from rushlight.inductor.external_calls import ExternalCalls, allocate_tensor
 from rushlight.inductor.observed import enlist
 from rushlight.inductor.structured import (
@@ -29,7 +29,7 @@ from rushlight.inductor.structured import (
 
 if TYPE_CHECKING:
     from rushlight.core.algebra import Var
-    from rushlight.inductor.codegen.program import Program
+    from rushlight.inductor.codegen.cpp.program import Program
     from rushlight.inductor.graph import LoweredGraph
     from rushlight.inductor.observed import Observer
 

@@ -14,7 +14,7 @@ import rushlight._C as _C
 from rushlight.core.storage import allocate
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.build import Library
-from rushlight.inductor.codegen.program import Program
+from rushlight.inductor.codegen.cpp.program import Program
 from rushlight.inductor.compiled import CompiledGraph
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.launch import NoNativeForm

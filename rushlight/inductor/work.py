@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rushlight.core.algebra import Var
-from rushlight.inductor.codegen.kernels import Kernel
+from rushlight.inductor.codegen.cpp.kernels import Kernel
 from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Load, Reduction, walk
 from rushlight.inductor.scheduler import Group
 from rushlight.inductor.sizes import evaluate

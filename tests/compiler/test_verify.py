@@ -7,7 +7,7 @@ import pytest
 import rushlight as torch
 from rushlight.compiler import CompiledResultDiffers
 from rushlight.compiler.differences import compare
-from rushlight.inductor.codegen import expressions
+from rushlight.inductor.codegen.cpp import expressions
 from rushlight.inductor.lowering import LOWERINGS
 from rushlight.ops.registry import aten
 from rushlight.utils.native import cache

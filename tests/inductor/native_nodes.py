@@ -9,7 +9,7 @@ import rushlight as torch
 from rushlight.aot.functionalize import functionalize
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.codegen.cpp.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
 from rushlight.inductor.support import is_supported
 

@@ -7,7 +7,7 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.inductor import costs
-from rushlight.inductor.codegen.families import share
+from rushlight.inductor.codegen.cpp.families import share
 from tests.inductor.native_nodes import writer_of
 
 ROWS = """\

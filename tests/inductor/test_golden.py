@@ -12,7 +12,7 @@ from rushlight.aot.functionalize import functionalize
 from rushlight.core.symbolic import ShapeEnv
 from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import open_sizes
-from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.codegen.cpp.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
 from tests.inductor.golden.programs import MLP, GatedRows, chain, factors, histogram, image_gradients, normalise, ranks, scores
 

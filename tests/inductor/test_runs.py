@@ -7,7 +7,7 @@ import pytest
 import rushlight as torch
 from rushlight.core.algebra import Var
 from rushlight.core.dtype import float32
-from rushlight.inductor.codegen.runs import runs_of
+from rushlight.inductor.codegen.cpp.runs import runs_of
 from rushlight.inductor.ir import Load
 from rushlight.nn import functional as F
 from tests.inductor.native_nodes import check, source_of

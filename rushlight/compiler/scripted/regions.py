@@ -18,7 +18,7 @@ from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.fx.proxy_tensor import Origin, ProxyMode, capture
-from rushlight.inductor.codegen.program import ProgramWriter
+from rushlight.inductor.codegen.cpp.program import ProgramWriter
 from rushlight.inductor.graph import GraphLowering
 from rushlight.inductor.structured import BOOL, FLOAT, Operand, Region, Scalar, TensorOf, Var
 from rushlight.inductor.support import is_supported

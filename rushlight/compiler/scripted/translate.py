@@ -31,7 +31,7 @@ from rushlight.compiler.scripted.values import (
     without_none,
 )
 from rushlight.core.dtype import bfloat16, bool_, float16
-from rushlight.inductor.codegen.structured_scalars import result_kind
+from rushlight.inductor.codegen.cpp.structured_scalars import result_kind
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,

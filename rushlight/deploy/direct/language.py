@@ -17,8 +17,8 @@ from rushlight.deploy.direct.flow import UNDEFINED
 from rushlight.deploy.direct.typed import Typed
 from rushlight.deploy.direct.values import PLAIN, Kind, Operand, holds_tensors, representation, size_of, unboxed, with_size
 from rushlight.deploy.spelling import c_string
-from rushlight.inductor.codegen.structured_parts import SCALARS
-from rushlight.inductor.codegen.structured_scalars import FAILURES, result_kind, spelled
+from rushlight.inductor.codegen.cpp.structured_parts import SCALARS
+from rushlight.inductor.codegen.cpp.structured_scalars import FAILURES, result_kind, spelled
 from rushlight.inductor.structured import BOOL, FLOAT, INT, Scalar, Var
 from rushlight.jit.ir.graph import Node, Value
 from rushlight.jit.operators.lookup import operator_of, writes

@@ -1,1 +1,1 @@
-"""Code generation: groups of the loops IR to C++ text."""
+"""Code generation: groups of the loops IR to C++ (`cpp`) or Triton (`triton`) text."""

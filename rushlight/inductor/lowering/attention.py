@@ -56,7 +56,8 @@ def attention(graph, query, key, value, dropout_p=0.0, is_causal=False, *, attn_
         operands["mask"] = _mask_operand(graph, attn_mask, (batch, heads, rows, key.size[2]))
     if 1 not in graph.items_used:  # the log-sum-exp is not used
         made = graph.template(
-            "attention", (batch, rows, heads, depth), float32, batch * rows, heads * depth, operands, **parameters
+            "attention", (batch, rows, heads, depth), query.dtype if graph.target.keeps_halves else float32, batch * rows,
+            heads * depth, operands, **parameters,
         )
         return in_type(graph, _move_heads_outside(made), query.dtype), None
     sizes = [(batch, rows, heads, depth), (batch, heads, rows)]

@@ -29,6 +29,7 @@ from rushlight.inductor.ir import (
     walk,
 )
 from rushlight.inductor.lowering.layout import IMAGE_RANK, in_memory_order
+from rushlight.inductor.lowering.target import CPU, Target
 from rushlight.inductor.scheduler import is_foldable
 from rushlight.inductor.sizes import Size, as_size, as_sizes, hint, is_size, row_major, stride_along
 from rushlight.inductor.tensor_box import StorageBox, TensorBox, loop_variables
@@ -131,10 +132,9 @@ def convert_number(number: bool | int | float, kind: dtype) -> bool | int | floa
 class GraphBuilder:
     """The buffers of one graph, in the order they are made, and the constructors that lowering rules use."""
 
-    def __init__(self, taken: Iterable[str] = (), keeps_halves: bool = False):
-        """`taken` are names that new buffers must not use. With `keeps_halves`, the target multiplies matrices of 16-bit floats
-        in their own type, with sums in float32."""
-        self.keeps_halves = keeps_halves
+    def __init__(self, taken: Iterable[str] = (), target: Target = CPU):
+        """`taken` are names that new buffers must not use."""
+        self.target = target
         self.buffers: list[Buffer] = []
         self.by_name: dict[str, Buffer] = {}
         self.origin = ""

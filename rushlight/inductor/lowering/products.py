@@ -31,7 +31,7 @@ def in_float32(graph, box: TensorBox) -> TensorBox:
 
 def as_factor(graph, box: TensorBox) -> TensorBox:
     """Return the box in the type in which the target multiplies matrices."""
-    return box if graph.keeps_halves and box.dtype in (bfloat16, float16) else in_float32(graph, box)
+    return box if graph.target.keeps_halves and box.dtype in (bfloat16, float16) else in_float32(graph, box)
 
 
 def in_type(graph, box: TensorBox, kind: dtype) -> TensorBox:

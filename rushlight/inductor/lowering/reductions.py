@@ -14,10 +14,9 @@ from rushlight.inductor.sizes import Size, as_sizes, hint, product, quotient
 from rushlight.inductor.tensor_box import loop_variables
 from rushlight.ops.meta.common import reduced_dims
 
-# A reduction of at least SPLIT_VALUES values to at most SPLIT_RESULTS results takes two steps, so that all threads share it.
+# A reduction of at least SPLIT_VALUES values to few results takes two steps, so that all threads share it.
 # Contiguous results are vectorized; each thread needs a run of them, so splitting pays off earlier.
 SPLIT_VALUES = 32768
-SPLIT_RESULTS = 8
 SPLIT_VALUES_SIDE_BY_SIDE = 4096
 SPLIT_RESULTS_SIDE_BY_SIDE = 256
 # Nonadjacent dimensions are reduced one run after the other if the last run has at least this many values.
@@ -79,9 +78,9 @@ def _reduce_run(graph, self, dims, kind, dtype, keepdim):
     kept = [dim for dim in range(len(self.size)) if dim not in dims]
     results, values = (math.prod(hint(self.size[dim]) for dim in group) for group in (kept, dims))
     side_by_side = bool(kept) and kept[-1] == len(self.size) - 1
-    limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else SPLIT_RESULTS
+    limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else graph.target.few_results
     enough = SPLIT_VALUES_SIDE_BY_SIDE if side_by_side else SPLIT_VALUES
-    parts = _choose_parts(product(self.size[dim] for dim in dims))
+    parts = _choose_parts(product(self.size[dim] for dim in dims), graph.target.most_parts)
     if kind in ("argmax", "argmin") or results > limit or values < enough or parts == 1:
         return graph.reduction(self, dims, kind, dtype, keepdim)
     order = [*dims, *kept]
@@ -102,9 +101,9 @@ def _scatter(index, order):
     return placed
 
 
-def _choose_parts(values: Size) -> int:
-    for parts in (64, 48, 32, 24, 16, 12, 10, 8, 6, 4, 3, 2):
-        if quotient(values, parts) is not None:
+def _choose_parts(values: Size, most: int) -> int:
+    for parts in (1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 24, 16, 12, 10, 8, 6, 4, 3, 2):
+        if parts <= most and quotient(values, parts) is not None:
             return parts
     return 1
 

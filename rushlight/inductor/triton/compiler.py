@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from rushlight.inductor.codegen.triton.kernels import Launch
+from rushlight.inductor.codegen.triton.kernels import Choice, Launch
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.triton.interpreter import load_text
 
@@ -47,12 +47,14 @@ class Compiled:
     scratch: int = 0
 
 
-def spec_of(launch: Launch) -> KernelSpec:
-    """Return what to compile for a launch's default constants and aligned buffers."""
-    pointers = tuple(name for name, kind in launch.parameters if kind.startswith("*"))
-    choice = launch.choice
+def spec_of(launch: Launch, choice: Choice | None = None, aligned: tuple[str, ...] | None = None) -> KernelSpec:
+    """Return what to compile for a launch: with its default constants unless `choice` gives others; `aligned` names the
+    pointers that are multiples of 16, all by default. Memory of a launcher is aligned, inputs may not be."""
+    if aligned is None:
+        aligned = tuple(name for name, kind in launch.parameters if kind.startswith("*"))
+    chosen = choice or launch.choice
     return KernelSpec(
-        launch.kernel, tuple(launch.parameters), choice.constants, choice.warps, choice.stages, launch.options, pointers
+        launch.kernel, tuple(launch.parameters), chosen.constants, chosen.warps, chosen.stages, launch.options, aligned
     )
 
 

@@ -27,6 +27,9 @@ from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.codegen.triton.program import TritonProgram
 
+BFLOAT16_NAN = 0x7FC0
+POISON = 77  # what loads of integers give outside of their mask
+
 
 class TritonMissing(RuntimeError):
     """Triton is not installed, or imported in the wrong mode."""
@@ -45,7 +48,25 @@ def interpreting_triton() -> Any:
         raise TritonMissing("Triton was imported before; set TRITON_INTERPRET=1 when the program starts")
     _mend_bfloat16(triton.runtime.interpreter, triton.language)
     _mend_comparisons(triton.runtime.interpreter, triton.language)
+    _poison_masked_loads(triton.runtime.interpreter)
     return triton
+
+
+def _poison_masked_loads(interpreter: Any) -> None:
+    """Make loads give NaN, or an odd number, outside of their mask, where devices give anything. So kernels that use such
+    values give wrong results here, too."""
+    builder, handle = interpreter.InterpreterBuilder, interpreter.TensorHandle
+    load = builder.create_masked_load
+
+    def poisoned(self: Any, pointers: Any, mask: Any, other: Any, *rest: Any) -> Any:
+        if other is None:
+            kind = pointers.get_element_ty()
+            stored = interpreter._get_np_dtype(kind)
+            unknown = {"bf16": BFLOAT16_NAN, "int1": True}.get(kind.name, np.nan if stored.kind == "f" else POISON)
+            other = handle(np.full(pointers.data.shape, unknown, dtype=stored), kind)
+        return load(self, pointers, mask, other, *rest)
+
+    builder.create_masked_load = poisoned
 
 
 def _mend_comparisons(interpreter: Any, tl: Any) -> None:

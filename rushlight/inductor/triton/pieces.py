@@ -7,6 +7,7 @@ programs.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,6 +24,9 @@ from rushlight.inductor.codegen.triton.types import NoTritonForm
 from rushlight.inductor.glue import Glue, Piece
 from rushlight.inductor.graph import GraphLowering, LoweredGraph
 from rushlight.inductor.late_inputs import as_last_inputs, given_constants, seed_nodes, seeded, written_constants
+from rushlight.inductor.lowering.target import GPU
+from rushlight.inductor.size_checks import make_binder
+from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.spelled_attention import fuse_attention
 from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.support import is_supported
@@ -75,7 +79,8 @@ class TritonCompiler:
         made.eager |= {
             node.name: f"{node.target} has no lowering for these arguments"
             for node in module.graph.nodes
-            if node.op == "call_function" and not is_supported(node) and not is_write_back(node)
+            if node.op == "call_function" and node.target is not operator.getitem
+            and not is_supported(node) and not is_write_back(node)
         }
         while True:
             try:
@@ -93,7 +98,10 @@ class TritonCompiler:
             return self._compile_piece(module, made)
         cut = split_by_support(module, lambda node: node.name not in made.eager and not is_write_back(node))
         pieces = {node.target: self._compile_call(cut, node, made) for node in cut.graph.nodes if node.op == "call_module"}
-        return Glue(cut, pieces) if self.make_launcher else None
+        if self.make_launcher is None:
+            return None
+        symbols = SizeSymbols([node.meta["val"] for node in module.graph.nodes if node.op == "placeholder"])
+        return _with_size_check(Glue(cut, pieces), symbols) if symbols else Glue(cut, pieces)
 
     def _compile_call(self, cut: GraphModule, node: Node, made: TritonPieces) -> Piece:
         part = cut.get_submodule(node.target)
@@ -101,7 +109,7 @@ class TritonCompiler:
         return Piece(self._compile_piece(part, made), positions, is_tuple)
 
     def _compile_piece(self, module: GraphModule, made: TritonPieces) -> Callable[..., tuple] | None:
-        lowered = fuse_attention(GraphLowering(module, keeps_halves=True).run())
+        lowered = fuse_attention(GraphLowering(module, GPU).run())
         program = TritonProgramWriter(lowered, self.precision).write()
         made.programs.append((lowered, program))
         if self.make_launcher is None:
@@ -113,6 +121,17 @@ class TritonCompiler:
         names = [buffer.name for buffer in lowered.inputs]
         written = [names.index(write.target) for write in lowered.writes]
         return noting_writes(run, reference, written) if written and self.counts_writes else run
+
+
+def _with_size_check(run: Callable[..., tuple], symbols: SizeSymbols) -> Callable[..., tuple]:
+    """Wrap `run` to check the inputs' sizes."""
+    bind = make_binder(symbols)
+
+    def checked(*inputs: Tensor | int) -> tuple:
+        bind(inputs)
+        return run(*inputs)
+
+    return checked
 
 
 def compile_for(module: GraphModule, target: str, precision: str, observe: Observe) -> Callable[..., tuple]:

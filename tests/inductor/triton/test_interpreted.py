@@ -15,7 +15,7 @@ NUMBERS = torch.tensor([
 ])  # fmt: skip
 UNARY = (
     "neg abs sign floor ceil round trunc relu exp expm1 log log1p log2 sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh "
-    "tanh asinh acosh atanh erf erfc erfinv sigmoid isnan isinf"
+    "tanh asinh acosh atanh erf erfc erfinv lgamma sigmoid isnan isinf"
 ).split()
 BINARY = "add sub mul div maximum minimum fmod remainder floor_divide pow atan2 hypot copysign fmax fmin lt eq xlogy".split()
 INTEGER = "add sub mul maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
@@ -64,6 +64,15 @@ def test_views_and_parts():
         x[:, 1:3] * 2, F.pad(x, (1, 2, 3, 1)), torch.roll(x, 2, 0), torch.tril(x), x.unfold(1, 3, 2) + 0,
     ), x)  # fmt: skip
     check(lambda x: (x * 2, x + 1), x.transpose(0, 2)[::2])
+
+
+def test_transposes_are_tiled():
+    x, y = torch.randn(20, 33), torch.randn(33, 20)
+    pieces = check(lambda x, y: (x.t() + y, (x.t() * 2).contiguous().t()), x, y)
+    ((_, program),) = pieces.programs
+    assert "tiles" in [launch.kind for launch in program.launches]
+    check(lambda x: x.permute(2, 0, 1).contiguous() + 1, torch.randn(5, 17, 18))
+    check(lambda x: torch.relu(x).contiguous(memory_format=torch.channels_last), torch.randn(2, 17, 4, 5))
 
 
 @pytest.mark.parametrize("dims", [(-1,), (0,), (1,), (0, 1), (0, 2), (0, 1, 2)])
@@ -189,6 +198,22 @@ def test_open_sizes():
         x, w = torch.randn(rows, rows + 3), torch.randn(rows + 3, 6)
         torch.testing.assert_close(softmax(x), torch.softmax(x * 2, -1))
         torch.testing.assert_close(layer(x, w), F.gelu(x @ w), rtol=1e-4, atol=1e-4)
+
+
+def test_open_sizes_of_places_and_masks():
+    def store(cache, x, start):
+        cache[start : start + x.shape[0]] = x
+        return F.pad(cache, (1, x.shape[0])).cumsum(0)
+
+    run = torch.compile(store, dynamic=True, options={"target": "triton-interpreter"})
+    for rows in (3, 5, 4):
+        x, ours, theirs = torch.randn(rows, 6), torch.zeros(20, 6), torch.zeros(20, 6)
+        torch.testing.assert_close(run(ours, x, 2), store(theirs, x, 2))
+        torch.testing.assert_close(ours, theirs)
+
+
+def test_a_graph_without_inputs():
+    assert torch.compile(lambda: torch.arange(5) * 2, options={"target": "triton-interpreter"})().tolist() == [0, 2, 4, 6, 8]
 
 
 def test_mutated_inputs():

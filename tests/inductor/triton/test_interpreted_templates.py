@@ -34,6 +34,13 @@ def test_products_summed_in_their_own_type(kind):
     check(lambda a, b: a @ b, (torch.randn(9, 7) * 5).to(kind), (torch.randn(7, 5) * 5).to(kind))
 
 
+def test_products_of_bytes():
+    a, b = (torch.randint(-100, 100, size).to(torch.int8) for size in ((20, 40), (40, 24)))
+    check(lambda a, b: torch._int_mm(a, b), a, b)
+    check(lambda x, w, s: torch.ops.aten._weight_int8pack_mm(x, w, s), torch.randn(20, 40), b.t().contiguous(), torch.rand(24),
+          rtol=1e-3, atol=1e-2)  # fmt: skip
+
+
 CONVOLUTIONS = {
     "plain": ((6, 4, 3, 3), {"padding": 1}), "pointwise": ((6, 4, 1, 1), {}), "strided": ((6, 4, 3, 3), {"padding": 1, "stride": 2}),
     "dilated": ((6, 4, 3, 3), {"padding": 2, "dilation": 2}), "grouped": ((6, 2, 3, 3), {"padding": 1, "groups": 2}),
@@ -58,6 +65,14 @@ def test_convolutions_of_other_ranks():
     check(lambda x, w: F.conv3d(x, w, padding=1), torch.randn(1, 3, 4, 5, 6), torch.randn(4, 3, 3, 3, 3), **CLOSE)
     check(lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), torch.randn(2, 4, 5, 6), torch.randn(4, 3, 3, 3), **CLOSE)
     check(lambda x, w: F.conv2d(x, w), torch.randn(1, 8, 6, 6).half(), torch.randn(16, 8, 3, 3).half(), **HALF)
+
+
+def test_products_of_depth_one():
+    """Blocks are deeper than that: what lies past the depth counts as 0, even where no element depends on the step."""
+    check(lambda g, x, w: convolution_backward(g, x, w, [2], [2, 2], [0, 0], [1, 1], False, [0, 0], 1, [True] * 3),
+          torch.randn(1, 2, 1, 1), torch.randn(1, 3, 4, 4), torch.randn(2, 3, 4, 4), **CLOSE)  # fmt: skip
+    check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), *(torch.randn(1, 2, 5, 1) for _ in range(3)), **CLOSE)
+    check(lambda q, k, v: F.scaled_dot_product_attention(q, k, v), *(torch.randn(1, 2, n, 3) for n in (1, 4, 4)), **CLOSE)
 
 
 def test_pooling():

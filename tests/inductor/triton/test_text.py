@@ -79,6 +79,12 @@ def test_launches_give_their_grids():
     assert launch.choice in launch.candidates and len(launch.candidates) > 1
 
 
+def test_large_tensors_are_indexed_by_64_bits():
+    wide = torch.zeros(1).expand(2**31 + 5)
+    assert "x = tl.program_id(0).to(tl.int64) * XBLOCK" in pieces_of(lambda x: x + 1, wide)[1].source
+    assert "x = tl.program_id(0) * XBLOCK" in pieces_of(lambda x: x + 1, wide[:1000])[1].source
+
+
 def test_precision_of_products_follows_the_setting():
     given = (lambda a, b: a @ b, torch.zeros(40, 40), torch.zeros(40, 40))
     assert 'input_precision="ieee"' in pieces_of(*given)[1].source

@@ -41,14 +41,13 @@ class HeadKernel(Epilogue):
     def __init__(
         self, kind: str, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], precision: str
     ):  # fmt: skip
-        super().__init__(kind, group, buffers)
+        super().__init__(kind, group, buffers, hints)
         self.template: TemplateBuffer = group.template
         parameters = self.template.parameters
         self.batch, self.heads, self.rows, self.keys = (
             parameters[name] for name in ("batch", "heads", "rows_each", "keys")
         )  # fmt: skip
         self.depth: int = parameters["depth"]
-        self.hints = hints
         self.precision = precision
         self.kind = self.index_type(*self._counts())
         self.masks = {"q": "q_mask", "k": "k_mask", "k_down": "k_down_mask"}
@@ -75,7 +74,8 @@ class HeadKernel(Epilogue):
         term = writer.load(operand.buffer, writer.index(index))
         lines += writer.lines
         shape = f"[{'QUERIES' if row == 'q' else 'KEYS'}, DEPTH]"
-        tile = term.text if term.axes == {row, "d"} else f"tl.broadcast_to({term.text}, {shape})"
+        text = f"tl.where(d_mask, {term.text}, 0)" if self.masks["d"] and "d" not in term.axes else term.text
+        tile = text if term.axes == {row, "d"} else f"tl.broadcast_to({text}, {shape})"
         loaded = "tl.float32" if writer.widens else memory_type(self.element_type(operand.buffer))
         is_other = not widen and loaded != self.element
         lines.append(f"{label} = {f'{tile}.to({self.element})' if is_other else tile}")

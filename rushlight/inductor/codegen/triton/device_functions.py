@@ -377,6 +377,28 @@ def complementary_erf(x):
 
 
 @triton.jit
+def log_gamma(x):
+    """log |gamma(x)| of float32, in float64: Stirling's series, for arguments raised to at least 8; reflected below 0.5."""
+    wide = x.to(tl.float64)
+    mirrored = wide < 0.5
+    z = tl.where(mirrored, 1.0 - wide, wide)
+    product = (z == z).to(tl.float64)
+    for _ in tl.static_range(8):
+        small = z < 8.0
+        product = tl.where(small, product * z, product)
+        z = tl.where(small, z + 1.0, z)
+    inverse = 1.0 / z
+    square = inverse * inverse
+    series = inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * (1.0 / 1680.0))))
+    found = (z - 0.5) * tl.log(z) - z + 0.9189385332046727 + series - tl.log(product)
+    part = wide - tl.floor(wide)
+    reflected = 1.1447298858494002 - tl.log(tl.sin(part * 3.141592653589793)) - found
+    pole = (wide <= 0.0) & (part == 0.0)
+    result = tl.where(pole | is_infinite(wide), float("inf"), tl.where(mirrored, reflected, found))
+    return tl.where(x != x, x, result.to(tl.float32))
+
+
+@triton.jit
 def inverse_erf(x):
     """The inverse of erf (Giles 2010, "Approximating the erfinv function")."""
     w = -tl.log((1.0 - x) * (1.0 + x))

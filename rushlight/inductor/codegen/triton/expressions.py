@@ -123,7 +123,7 @@ class StatementWriter:
     def place(self, pointer: str, index: Term, axes: Iterable[str]) -> str:
         """Return the pointers to elements at an index, with an extent along `axes`."""
         missing = [axis for axis in self.masks if axis in axes and axis not in index.axes]
-        parts = [index.text if index.text != "0" or missing else "", *(f"{axis}*0" for axis in missing)]
+        parts = ["" if index.text == "0" else index.text, *(f"{axis}*0" for axis in missing)]
         return " + ".join([pointer, *(operand_text(part) for part in parts if part)])
 
     def store(self, pointer: str, index: Expr, value: Term) -> None:

@@ -7,6 +7,7 @@ the graph, so groups with the same computation share one function. A `Launch` sa
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Expr, Var
@@ -16,7 +17,7 @@ from rushlight.inductor.codegen.triton.types import LIMIT, pointer_type
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.origins import origins_of
 from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import Size, as_size, symbols_of
+from rushlight.inductor.sizes import Size, as_size
 
 STATUS = "<status>"  # the buffer in which kernels report errors: one int32, not 0 after an error
 MAX_NAMED = 5  # operators in a kernel's name
@@ -73,7 +74,9 @@ class Launch:
 class LaunchWriter:
     """Base of all kernel writers: assigns parameters in order of first use."""
 
-    def __init__(self, kind: str, group: Group, buffers: dict[str, Buffer]):
+    def __init__(self, kind: str, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int]):
+        """`hints` gives an example's value for each size symbol of the graph."""
+        self.hints = hints
         self.group = group
         self.buffers = buffers
         self.member: Buffer = group.members[0]
@@ -129,21 +132,10 @@ class LaunchWriter:
     def finish(self) -> Launch:
         """Add the size symbols that the text names as parameters."""
         words = set(re.findall(r"\w+", "\n".join(self.launch.body)))
-        for symbol in sorted(self._symbols(), key=lambda symbol: symbol.order):
+        for symbol in self.hints:
             if symbol.name in words:
                 self._add(symbol.name, "i64", symbol)
         return self.launch
-
-    def _symbols(self) -> set[Var]:
-        names = self.group.names | self.group.reads() | {key for key, _ in self._names if key in self.buffers}
-        sizes = [size for name in names for size in self._sizes_of(self.buffers[name])]
-        return symbols_of([*sizes, self.group.numel, *(self.group.domain or ())]) | self._symbols_in_loops()
-
-    def _sizes_of(self, buffer: Buffer) -> list[Size]:
-        return [*buffer.layout.size, *buffer.layout.stride]
-
-    def _symbols_in_loops(self) -> set[Var]:
-        return set()
 
     def index_type(self, *extents: Size) -> str:
         """Return "tl.int32" if all indices fit in that type, else "tl.int64"; open sizes may be large."""

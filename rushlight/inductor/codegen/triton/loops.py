@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.core.algebra import Var, unflatten_index
+from rushlight.core.algebra import Expr, Var, flatten_index, unflatten_index
 from rushlight.core.dtype import bool_, dtype
 from rushlight.inductor.codegen.passes import assign_passes
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
@@ -29,12 +29,13 @@ from rushlight.inductor.codegen.triton.types import (
     literal,
     size_text,
 )
-from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, Value, substitute, walk
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Reduction, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, is_row_value, row_variables
-from rushlight.inductor.sizes import evaluate, stride_along, symbols_of
+from rushlight.inductor.sizes import evaluate, product, row_major, stride_along
 
 BLOCKS = (1024, 512, 256, 128)  # elements of a program; the first that keeps MIN_PROGRAMS busy
 MIN_PROGRAMS = 256
+MIN_SIDE = 16  # shorter dimensions are not worth tiles of their own
 MAX_PERSISTENT = 8192  # columns of a row that is held in registers
 TILE = 2048  # elements of a tile in a loop over columns
 MIN_ROWS_ACROSS = 32  # rows of a tile whose memory is contiguous along the rows
@@ -49,15 +50,22 @@ class ElementKernel(LaunchWriter):
     """Writes a group of elementwise loops."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], kind: str = "pointwise"):
-        super().__init__(kind, group, buffers)
-        self.hints = hints
+        super().__init__(kind, group, buffers, hints)
 
     def write(self) -> Launch:
         """Return the launch."""
+        turned = self._turned_dimension()
+        writer = self._write_flat() if turned is None else self._write_tiles(turned)
+        if writer.unfused:
+            self.launch.options["enable_fp_fusion"] = False
+        return self.finish()
+
+    def _write_flat(self) -> StatementWriter:
+        """Write programs that take consecutive elements."""
         numel, x = self.group.numel, Var("x", self.group.numel)
         kind = self.index_type()
         writer = self.writer({"x": "x_mask"})
-        self.write_members(writer, x)
+        self._write_members(writer, x)
         self.launch.body = [
             f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind)}",
             f"x_mask = x < {size_text(numel)}",
@@ -65,35 +73,55 @@ class ElementKernel(LaunchWriter):
         ]
         self.launch.choice, self.launch.candidates = element_choices(evaluate(numel, self.hints))
         self.launch.grid = (((numel, "XBLOCK"),),)
-        if writer.unfused:
-            self.launch.options["enable_fp_fusion"] = False
-        return self.finish()
+        return writer
 
-    def write_members(self, writer: StatementWriter, x: Var) -> None:
-        """Write all members."""
+    def _turned_dimension(self) -> int | None:
+        """Return the dimension along which a load is contiguous in memory, if that is not the last one, as in transposes."""
+        loop = max(self.group.members, key=lambda member: len(member.data.ranges)).data
+        if len(loop.ranges) < 2 or not all(isinstance(size, int) for size in loop.ranges) or loop.ranges[-1] < MIN_SIDE:
+            return None
+        for node in walk(loop.body):
+            if isinstance(node, Load) and stride_along(node.index, loop.variables[-1]) not in (0, 1, None):
+                for dim, variable in enumerate(loop.variables[:-1]):
+                    if loop.ranges[dim] >= MIN_SIDE and stride_along(node.index, variable) == 1:
+                        return dim
+        return None
+
+    def _write_tiles(self, turned: int) -> StatementWriter:
+        """Write programs that take tiles along a dimension and the others, so that loads along either are contiguous."""
+        ranges = max(self.group.members, key=lambda member: len(member.data.ranges)).data.ranges
+        others = [*ranges[:turned], *ranges[turned + 1 :]]
+        x, y = Var("x", product(others)), Var("y", ranges[turned])
+        places = unflatten_index(x, others)
+        places.insert(turned, y)
+        kind = self.index_type()
+        writer = self.writer({"x": "x_mask", "y": "y_mask"})
+        self._write_members(writer, flatten_index(places, row_major(ranges)))
+        program = program_text(kind)
+        self.launch.body = [
+            f"y_tiles = tl.cdiv({size_text(y.extent)}, YBLOCK)",
+            f"x = {range_text(f'{program} // y_tiles * XBLOCK', 'XBLOCK', kind, '[:, None]')}",
+            f"y = {range_text(f'{program} % y_tiles * YBLOCK', 'YBLOCK', kind, '[None, :]')}",
+            f"x_mask = x < {size_text(x.extent)}",
+            f"y_mask = y < {size_text(y.extent)}",
+            *writer.lines,
+        ]
+        sides = ((32, 32), (64, 32), (32, 64), (64, 64))
+        made = [Choice({"XBLOCK": height, "YBLOCK": width}, warps=4 if height * width < 4096 else 8) for height, width in sides]
+        self.launch.kind = "tiles"
+        self.launch.choice, self.launch.candidates = made[0], made
+        self.launch.grid = (((x.extent, "XBLOCK"), (y.extent, "YBLOCK")),)
+        return writer
+
+    def _write_members(self, writer: StatementWriter, element: Expr) -> None:
+        """Write all members at an element, counted in row-major order."""
         for member in self.group.members:
             self.member, loop = member, member.data
-            places = dict(zip(loop.variables, unflatten_index(x, loop.ranges), strict=True))
+            places = dict(zip(loop.variables, unflatten_index(element, loop.ranges), strict=True))
             result = writer.write(substitute(loop.body, places))
             if member.name in self.group.stored:
-                writer.store(self.pointer(member.name, True), x, result)
+                writer.store(self.pointer(member.name, True), element, result)
             writer.local[member.name] = result
-
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
-
-
-def loop_symbols(group: Group) -> set[Var]:
-    """Return the size symbols in the bodies of a group's loops."""
-    found: set[Var] = set()
-    for member in group.members:
-        if not isinstance(member, ComputedBuffer):
-            continue
-        for value in member.data.values():
-            for node in walk(value):
-                parts = (getattr(node, name, None) for name in ("index", "size", "step", "count"))
-                found |= symbols_of([part for part in parts if not isinstance(part, Value)])
-    return found
 
 
 def element_choices(numel: int) -> tuple[Choice, list[Choice]]:
@@ -109,12 +137,14 @@ class RowKernel(LaunchWriter):
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
         rows, columns = group.domain
         self.persistent = isinstance(columns, int) and next_power(columns) <= MAX_PERSISTENT
-        super().__init__("row" if self.persistent else "rows_in_loops", group, buffers)
+        super().__init__("row", group, buffers, hints)
         self.domain = group.domain
-        self.hints = hints
         self.x, self.r = row_variables(group.domain)
         self.bodies = {member.name: body_in_domain(member, group.domain) for member in group.members}
         self.values: dict[str, Term] = {}
+        self.across = self._is_contiguous_across()
+        self.persistent = self.persistent and not (self.across and columns > TILE // MIN_ROWS_ACROSS)
+        self.launch.kind = "row" if self.persistent else "rows_in_loops"
 
     def write(self) -> Launch:
         """Return the launch."""
@@ -134,19 +164,14 @@ class RowKernel(LaunchWriter):
             self.launch.options["enable_fp_fusion"] = False
         return self.finish()
 
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
-
     def _choices(self) -> tuple[Choice, list[Choice]]:
         rows, columns = (evaluate(size, self.hints) for size in self.domain)
         block = next_power(columns) if self.persistent else min(next_power(columns), TILE)
-        across = self._is_contiguous_across()
-        height = min(next_power(rows), max(1, (TILE // 2) // block), MIN_ROWS_ACROSS if not across else 64)
-        if across and not self.persistent:
+        if self.across:
             height = min(next_power(rows), MIN_ROWS_ACROSS)
-            block = min(block, TILE // height)
-        if rows == 1:
-            height = 1
+            block = block if self.persistent else min(block, TILE // height)
+        else:
+            height = min(next_power(rows), max(1, (TILE // 2) // block), MIN_ROWS_ACROSS)
         made = []
         for rows_each in dict.fromkeys((height, max(1, height // 2), 2 * height if rows > 1 else 1)):
             warps = max(1, min(16, rows_each * block // 256)) if rows_each * block > 1024 else 4

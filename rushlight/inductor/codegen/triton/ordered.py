@@ -11,7 +11,7 @@ from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.core.dtype import bool_, dtype
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
 from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, indented, program_text, range_text
-from rushlight.inductor.codegen.triton.loops import ElementKernel, element_choices, loop_symbols, next_power
+from rushlight.inductor.codegen.triton.loops import ElementKernel, element_choices, next_power
 from rushlight.inductor.codegen.triton.types import (
     NoTritonForm,
     compute_type,
@@ -54,9 +54,8 @@ class ScatterKernel(LaunchWriter):
     """Writes the points of a scatter."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
-        super().__init__("scatter", group, buffers)
+        super().__init__("scatter", group, buffers, hints)
         self.loop: Scatter = group.members[0].data
-        self.hints = hints
 
     def write(self) -> Launch:
         """Return the launch."""
@@ -80,9 +79,6 @@ class ScatterKernel(LaunchWriter):
         self.launch.choice, self.launch.candidates = element_choices(evaluate(loop.numel, self.hints))
         self.launch.grid = (((loop.numel, "XBLOCK"),),)
         return self.finish()
-
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
 
     def _combine(self, writer: StatementWriter, place: Term, value: Term) -> None:
         """Write the store of a point's value, or its combination with what is there."""
@@ -122,10 +118,9 @@ class ScanKernel(LaunchWriter):
     """Writes a scan: x counts rows, which are the other dimensions' points, r the steps along its dimension."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
-        super().__init__("scan", group, buffers)
+        super().__init__("scan", group, buffers, hints)
         loop = self.loop = self.member.data
         outer, inner = loop.ranges[: loop.dim], loop.ranges[loop.dim + 1 :]
-        self.hints = hints
         self.width, self.steps = product(inner), loop.ranges[loop.dim]
         self.x, self.r = Var("x", product((*outer, *inner))), Var("r", self.steps)
         first, second = unflatten_index(self.x, (product(outer), self.width))
@@ -160,9 +155,6 @@ class ScanKernel(LaunchWriter):
         self.launch.candidates = [self.launch.choice]
         self.launch.grid = (((self.x.extent, "XBLOCK"),),)
         return self.finish()
-
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
 
     def _scan(self, writer: StatementWriter, tile: Term, whole: bool) -> tuple[Term, list[tuple[str, str, str]]]:
         """Write the scan of a tile; returns its result, and the carried values: name, start, type."""
@@ -210,12 +202,11 @@ class SortKernel(LaunchWriter):
     """Writes a sort, and the index that each result comes from."""
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
-        super().__init__("sort", group, buffers)
+        super().__init__("sort", group, buffers, hints)
         loop: Sort = self.member.data
         self.loop = loop
         self.rows, self.length = product(loop.ranges[:-1]), loop.ranges[-1]
         self.x, self.r = Var("x", self.rows), Var("r", self.length)
-        self.hints = hints
         limit = MAX_RANKED if loop.dtype.itemsize == 8 else MAX_SORTED
         if not isinstance(self.length, int) or self.length > limit:
             raise NoTritonForm(self.origins(), f"rows of {self.length} values are sorted, more than {limit}")
@@ -239,9 +230,6 @@ class SortKernel(LaunchWriter):
         self.launch.candidates = [self.launch.choice]
         self.launch.grid = (((self.rows, "XBLOCK"),),)
         return self.finish()
-
-    def _symbols_in_loops(self) -> set[Var]:
-        return loop_symbols(self.group)
 
     def _body_at(self, place: Expr) -> Value:
         loop = self.loop

@@ -60,16 +60,6 @@ class Epilogue(LaunchWriter):
                 writer.store(self.pointer(member.name, True), element_index(domain).substitute(here), value)
             writer.local[member.name] = value
 
-    def _symbols_in_loops(self) -> set[Var]:
-        found = super()._symbols_in_loops()
-        template = self.group.template
-        sizes: list[object] = [template.rows, template.columns]
-        for value in template.parameters.values():
-            sizes += value if isinstance(value, tuple) else [value]
-        for operand in template.operands.values():
-            sizes += [operand.offset, *operand.strides]
-        return found.union(*(size.free_variables() for size in sizes if isinstance(size, Expr)))
-
 
 class ProductKernel(Epilogue):
     """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32"."""
@@ -77,10 +67,9 @@ class ProductKernel(Epilogue):
     def __init__(
         self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str
     ):  # fmt: skip
-        super().__init__("product", group, buffers)
+        super().__init__("product", group, buffers, hints)
         self.product = product
         self.precision = precision
-        self.hints = hints
         self.x, self.r = Var("x", product.rows), Var("r", product.columns)
         self.across, self.down = Var("k_across", product.depth), Var("k_down", product.depth)
         self.batch = as_expr(0) if product.batch == 1 else Var("batch", product.batch)
@@ -101,7 +90,9 @@ class ProductKernel(Epilogue):
             writer.widens, writer.other = kind is None or kind.name not in HALVES, "0"
             term = writer.write(value)
             loop += writer.lines
-            terms.append(self._whole(term, axes))
+            text = self._whole(term, axes, masks)
+            is_other = kind is None and compute_type(self._loaded_type(value)) != element
+            terms.append(f"{text}.to({element})" if is_other else text)
         held = {"tl.int8": "tl.int32", "tl.float64": "tl.float64"}.get(element, "tl.float32")
         options = f', input_precision="{self.precision}"' if element == "tl.float32" else ""
         loop.append(f"total = tl.dot({terms[0]}, {terms[1]}, total{options}, out_dtype={held})")
@@ -126,12 +117,14 @@ class ProductKernel(Epilogue):
         loads = [node for node in walk(value) if isinstance(node, Load)]
         return self.element_type(loads[0].buffer) if loads and loads[0].dtype is value.dtype else value.dtype
 
-    def _whole(self, term: Term, axes: tuple[str, str]) -> str:
-        """Return a factor's tile with its full extent."""
+    def _whole(self, term: Term, axes: tuple[str, str], masks: dict[str, str]) -> str:
+        """Return a factor's tile with its full extent, and zeros past the depth even if its elements do not depend on it."""
         shape = {"x": "ROWS", "r": "COLUMNS", "k_across": "DEPTH", "k_down": "DEPTH"}
         if term.axes == set(axes):
             return term.text
-        return f"tl.broadcast_to({term.text}, [{shape[axes[0]]}, {shape[axes[1]]}])"
+        step = next(axis for axis in axes if axis.startswith("k_"))
+        text = f"tl.where({masks[step]}, {term.text}, 0)" if masks[step] and step not in term.axes else term.text
+        return f"tl.broadcast_to({text}, [{shape[axes[0]]}, {shape[axes[1]]}])"
 
     def _masks(self) -> dict[str, str]:
         """Return the masks along all axes; none along sizes that all candidates' tiles divide."""
@@ -208,10 +201,9 @@ class SumKernel(Epilogue):
         self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], steps: Size,
         body: Callable[[Expr, Expr, Expr], Value],
     ):  # fmt: skip
-        super().__init__("sums", group, buffers)
+        super().__init__("sums", group, buffers, hints)
         self.steps = steps
         self.body = body
-        self.hints = hints
 
     def write(self) -> Launch:
         """Return the launch."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rushlight.core.algebra import Expr, Var, to_python
-from rushlight.inductor.codegen.triton.kernels import STATUS, Axis, Launch
+from rushlight.inductor.codegen.triton.kernels import STATUS, Axis, Launch, indented
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer
@@ -96,14 +96,18 @@ class WrapperWriter:
         """Return the lines after the last launch: copies to mutated inputs, and the release of memory."""
         program, lines = self.program, []
         copies = [write for write in self.lowered.writes if write.buffer not in program.in_place]
+        texts = [
+            f"launcher.copy({write.target}, {self.names.get(write.buffer, write.buffer)}, {self._bytes_of(write.buffer)})"
+            for write in copies
+        ]
         if program.uses_status:
-            lines += ["if launcher.has_failed(status):", "    return None"]
-        for write in copies:
-            source = self.names.get(write.buffer, write.buffer)
-            lines.append(f"launcher.copy({write.target}, {source}, {self._bytes_of(write.buffer)})")
+            lines.append("failed = launcher.has_failed(status)")
+            texts = ["if not failed:", *indented(texts)] if texts else []
         if isinstance(program.arena, ArenaPlan):
-            return [*lines, "launcher.free(arena)"] if program.arena.offsets else lines
-        return lines + [f"launcher.free(slot{number})" for number in range(len(program.arena.slots))]
+            freed = ["launcher.free(arena)"] if program.arena.offsets else []
+        else:
+            freed = [f"launcher.free(slot{number})" for number in range(len(program.arena.slots))]
+        return [*lines, *texts, *freed, *(["if failed:", "    return None"] if program.uses_status else [])]
 
     def _launch(self, launch: Launch) -> str:
         arguments = [

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from rushlight.core.algebra import Expr, Var, to_cpp, unflatten_index
 from rushlight.core.dtype import bool_
-from rushlight.inductor.codegen.expressions import INFIX, SCALAR, StatementWriter, depends_on, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, LoopKernel, for_rows, indented
-from rushlight.inductor.codegen.sorted_rows import SortKernel
-from rushlight.inductor.codegen.types import literal, size_operand, size_text
+from rushlight.inductor.codegen.cpp.expressions import INFIX, SCALAR, StatementWriter, depends_on, needs_scalar
+from rushlight.inductor.codegen.cpp.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, LoopKernel, for_rows, indented
+from rushlight.inductor.codegen.cpp.sorted_rows import SortKernel
+from rushlight.inductor.codegen.cpp.types import literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Call, ComputedBuffer, Value, substitute, walk
 from rushlight.inductor.ordered_loops import Position, Scan, Scatter, Sort
 from rushlight.inductor.scheduler import Group

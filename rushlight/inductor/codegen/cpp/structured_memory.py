@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rushlight.core.dtype import bool_, float32
-from rushlight.inductor.codegen.structured_parts import SCALARS, Parts, declared
-from rushlight.inductor.codegen.structured_scalars import UNORDERED
-from rushlight.inductor.codegen.types import c_type
+from rushlight.inductor.codegen.cpp.structured_parts import SCALARS, Parts, declared
+from rushlight.inductor.codegen.cpp.structured_scalars import UNORDERED
+from rushlight.inductor.codegen.cpp.types import c_type
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.structured import FLOAT, Call, Copy, Read, Run, TensorOf, View, Write
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from rushlight.core.algebra import Var, as_expr, to_cpp
 from rushlight.core.dtype import bfloat16, float16, float32
-from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, choose_domain, indented
+from rushlight.inductor.codegen.cpp.expressions import StatementWriter, needs_scalar
+from rushlight.inductor.codegen.cpp.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, choose_domain, indented
 from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Pointwise, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import as_size, product, stride_along

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from rushlight.core.algebra import Expr, Var, as_expr, to_cpp
 from rushlight.core.dtype import float32
-from rushlight.inductor.codegen.expressions import StatementWriter
-from rushlight.inductor.codegen.kernels import LoopKernel, indented
+from rushlight.inductor.codegen.cpp.expressions import StatementWriter
+from rushlight.inductor.codegen.cpp.kernels import LoopKernel, indented
 from rushlight.inductor.ir import Buffer, Call, Constant, IndexValue, Load, Reduction, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables
 from rushlight.inductor.sizes import product, rounded_up, stride_along

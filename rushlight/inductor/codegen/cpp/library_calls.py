@@ -7,7 +7,7 @@ the call, with the addresses of operands and results, then numbers, scratch memo
 from __future__ import annotations
 
 from rushlight.core.dtype import dtype
-from rushlight.inductor.codegen.types import c_type, float_literal, size_text
+from rushlight.inductor.codegen.cpp.types import c_type, float_literal, size_text
 from rushlight.inductor.sizes import Size
 
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.core.dtype import float32
-from rushlight.inductor.codegen.expressions import StatementWriter, looked_up, needs_scalar
-from rushlight.inductor.codegen.kernels import (
+from rushlight.inductor.codegen.cpp.expressions import StatementWriter, looked_up, needs_scalar
+from rushlight.inductor.codegen.cpp.kernels import (
     ACCUMULATORS,
     OPERATIONS_PER_ELEMENT,
     Kernel,
     KernelWriter,
     indented,
 )
+from rushlight.inductor.codegen.cpp.types import compute_type, literal, size_operand, size_text
 from rushlight.inductor.codegen.passes import assign_passes
-from rushlight.inductor.codegen.types import compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Reduction, Value, substitute, walk
 from rushlight.inductor.scheduler import Group, is_row_value
 from rushlight.inductor.sizes import Size, as_size, evaluate, quotient, rounded_up, stride_along

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rushlight.core.storage import aligned
-from rushlight.inductor.codegen.program import times_declaration
-from rushlight.inductor.codegen.structured_lists import LISTS, ListWriter
-from rushlight.inductor.codegen.structured_memory import MemoryWriter
-from rushlight.inductor.codegen.structured_parts import SCALARS, declared, width_of
-from rushlight.inductor.codegen.structured_scalars import spelled
+from rushlight.inductor.codegen.cpp.program import times_declaration
+from rushlight.inductor.codegen.cpp.structured_lists import LISTS, ListWriter
+from rushlight.inductor.codegen.cpp.structured_memory import MemoryWriter
+from rushlight.inductor.codegen.cpp.structured_parts import SCALARS, declared, width_of
+from rushlight.inductor.codegen.cpp.structured_scalars import spelled
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,

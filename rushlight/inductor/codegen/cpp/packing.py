@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rushlight.core.dtype import dtype, float32
 from rushlight.core.storage import ALIGNMENT
-from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.codegen.cpp.types import c_type, size_text
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.sizes import Size, as_size, rounded_up
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rushlight.core.dtype import float64, int64
 from rushlight.core.storage import aligned
-from rushlight.inductor.codegen.types import c_type, literal
+from rushlight.inductor.codegen.cpp.types import c_type, literal
 from rushlight.inductor.structured import (
     BOOL,
     FLOAT,

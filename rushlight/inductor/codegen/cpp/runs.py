@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rushlight.core.algebra import Const, Expr, FloorDiv, Mod, Var
-from rushlight.inductor.codegen.expressions import needs_scalar
+from rushlight.inductor.codegen.cpp.expressions import needs_scalar
 from rushlight.inductor.ir import Value, substitute, walk
 
 MIN_RUN = 16  # columns; shorter runs do not fill a vector

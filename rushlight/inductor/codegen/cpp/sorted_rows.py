@@ -9,9 +9,9 @@ from __future__ import annotations
 from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import int64
 from rushlight.core.storage import ALIGNMENT
-from rushlight.inductor.codegen.expressions import StatementWriter, needs_scalar
-from rushlight.inductor.codegen.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, for_rows, indented
-from rushlight.inductor.codegen.types import c_type, size_operand, size_text
+from rushlight.inductor.codegen.cpp.expressions import StatementWriter, needs_scalar
+from rushlight.inductor.codegen.cpp.kernels import OPERATIONS_PER_ELEMENT, Kernel, KernelWriter, for_rows, indented
+from rushlight.inductor.codegen.cpp.types import c_type, size_operand, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, substitute
 from rushlight.inductor.ordered_loops import Sort
 from rushlight.inductor.scheduler import Group

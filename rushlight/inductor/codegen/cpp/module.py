@@ -5,7 +5,7 @@ In: a lowered graph and its program. Out: the text. Symbolic sizes take the exam
 
 from __future__ import annotations
 
-from rushlight.inductor.codegen.program import Program
+from rushlight.inductor.codegen.cpp.program import Program
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.sizes import Size, evaluate

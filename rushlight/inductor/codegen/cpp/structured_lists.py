@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rushlight.inductor.codegen.structured_parts import SCALARS, Parts, declared, width_of
+from rushlight.inductor.codegen.cpp.structured_parts import SCALARS, Parts, declared, width_of
 from rushlight.inductor.structured import Compute, Kind, Operand, TensorOf, Var
 
 

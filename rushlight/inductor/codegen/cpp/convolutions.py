@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from rushlight.core.dtype import bfloat16
-from rushlight.inductor.codegen.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
+from rushlight.inductor.codegen.cpp.packing import THREADS, WIDEST_PANEL, PackedOperand, texts
 from rushlight.inductor.ir import Operand, TemplateBuffer
 from rushlight.inductor.sizes import Size, as_size
 

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from rushlight.core.storage import ALIGNMENT, aligned
-from rushlight.inductor.codegen.columns import ColumnKernel, run_of_results
-from rushlight.inductor.codegen.families import share
-from rushlight.inductor.codegen.kernels import Kernel, KernelWriter, LoopKernel
-from rushlight.inductor.codegen.ordered import ordered_kernel
-from rushlight.inductor.codegen.packing import OWN_PANELS, THREADS, PackedOperand
-from rushlight.inductor.codegen.templates import TemplateKernel
-from rushlight.inductor.codegen.turned_rows import TurnedRowsKernel, turned_rows_of
-from rushlight.inductor.codegen.turning import TurningKernel, turning_of
-from rushlight.inductor.codegen.types import CPP_WORDS, c_type, size_text
+from rushlight.inductor.codegen.cpp.columns import ColumnKernel, run_of_results
+from rushlight.inductor.codegen.cpp.families import share
+from rushlight.inductor.codegen.cpp.kernels import Kernel, KernelWriter, LoopKernel
+from rushlight.inductor.codegen.cpp.ordered import ordered_kernel
+from rushlight.inductor.codegen.cpp.packing import OWN_PANELS, THREADS, PackedOperand
+from rushlight.inductor.codegen.cpp.templates import TemplateKernel
+from rushlight.inductor.codegen.cpp.turned_rows import TurnedRowsKernel, turned_rows_of
+from rushlight.inductor.codegen.cpp.turning import TurningKernel, turning_of
+from rushlight.inductor.codegen.cpp.types import CPP_WORDS, c_type, size_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import ArenaPlan, Lifetime, SlotPlan, plan, plan_slots

@@ -6,14 +6,14 @@ import math
 from dataclasses import replace
 
 from rushlight.core.dtype import float32, int8, int16
-from rushlight.inductor.codegen.attentions import AttentionWriter
-from rushlight.inductor.codegen.convolutions import ConvolutionWriter
-from rushlight.inductor.codegen.expressions import StatementWriter
-from rushlight.inductor.codegen.kernels import Kernel, KernelWriter
-from rushlight.inductor.codegen.library_calls import LibraryCallWriter
-from rushlight.inductor.codegen.packing import OWN_PANELS, WIDEST_PANEL, PackedOperand, texts
-from rushlight.inductor.codegen.recurrents import RecurrentWriter
-from rushlight.inductor.codegen.types import size_text
+from rushlight.inductor.codegen.cpp.attentions import AttentionWriter
+from rushlight.inductor.codegen.cpp.convolutions import ConvolutionWriter
+from rushlight.inductor.codegen.cpp.expressions import StatementWriter
+from rushlight.inductor.codegen.cpp.kernels import Kernel, KernelWriter
+from rushlight.inductor.codegen.cpp.library_calls import LibraryCallWriter
+from rushlight.inductor.codegen.cpp.packing import OWN_PANELS, WIDEST_PANEL, PackedOperand, texts
+from rushlight.inductor.codegen.cpp.recurrents import RecurrentWriter
+from rushlight.inductor.codegen.cpp.types import size_text
 from rushlight.inductor.costs import packs_columns, turned
 from rushlight.inductor.ir import Buffer, Operand, TemplateBuffer
 from rushlight.inductor.scheduler import Group, body_in_domain, row_variables

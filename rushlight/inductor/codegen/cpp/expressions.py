@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rushlight.core.algebra import Expr, Var, to_cpp
 from rushlight.core.dtype import bool_, dtype
-from rushlight.inductor.codegen.types import c_type, compute_type, literal, size_operand, size_text
+from rushlight.inductor.codegen.cpp.types import c_type, compute_type, literal, size_operand, size_text
 from rushlight.inductor.ir import (
     REPORTING,
     Call,

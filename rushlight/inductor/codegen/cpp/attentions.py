@@ -6,9 +6,9 @@ import math
 
 from rushlight.core.algebra import to_cpp
 from rushlight.core.dtype import bool_, float32
-from rushlight.inductor.codegen.expressions import StatementWriter
-from rushlight.inductor.codegen.packing import texts
-from rushlight.inductor.codegen.types import c_type, size_text
+from rushlight.inductor.codegen.cpp.expressions import StatementWriter
+from rushlight.inductor.codegen.cpp.packing import texts
+from rushlight.inductor.codegen.cpp.types import c_type, size_text
 from rushlight.inductor.ir import Call, Constant, Load, Pointwise, TemplateBuffer, Value, walk
 from rushlight.inductor.sizes import Size, as_size, stride_along
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rushlight.inductor.codegen.packing import WIDEST_PANEL, PackedOperand, texts
-from rushlight.inductor.codegen.types import size_text
+from rushlight.inductor.codegen.cpp.packing import WIDEST_PANEL, PackedOperand, texts
+from rushlight.inductor.codegen.cpp.types import size_text
 from rushlight.inductor.ir import TemplateBuffer
 from rushlight.inductor.sizes import as_size
 

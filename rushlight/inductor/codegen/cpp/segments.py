@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from rushlight.core.algebra import Expr, FloorDiv, Var, as_expr
 from rushlight.core.algebra.nodes import linear_form
 from rushlight.core.dtype import bool_, int64
-from rushlight.inductor.codegen.expressions import needs_branches
+from rushlight.inductor.codegen.cpp.expressions import needs_branches
 from rushlight.inductor.ir import Call, Constant, IndexValue, Indirect, Masked, Search, Value, walk
 from rushlight.inductor.lowering.builder import call, masked
 from rushlight.inductor.sizes import Size, as_size, stride_along

@@ -13,12 +13,12 @@ from rushlight.core.algebra import Var, to_cpp, unflatten_index
 from rushlight.core.dtype import dtype, float32
 from rushlight.core.storage import ALIGNMENT
 from rushlight.inductor import costs
-from rushlight.inductor.codegen.alike import merge
-from rushlight.inductor.codegen.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
+from rushlight.inductor.codegen.cpp.alike import merge
+from rushlight.inductor.codegen.cpp.expressions import SCALAR, StatementWriter, looked_up, needs_branches, needs_scalar
+from rushlight.inductor.codegen.cpp.runs import runs_of
+from rushlight.inductor.codegen.cpp.segments import cuts_of
+from rushlight.inductor.codegen.cpp.types import c_type, compute_type, size_operand, size_text
 from rushlight.inductor.codegen.passes import assign_passes
-from rushlight.inductor.codegen.runs import runs_of
-from rushlight.inductor.codegen.segments import cuts_of
-from rushlight.inductor.codegen.types import c_type, compute_type, size_operand, size_text
 from rushlight.inductor.ir import (
     Buffer,
     Call,

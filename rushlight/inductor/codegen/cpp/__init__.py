@@ -1,0 +1,1 @@
+"""Writes groups of the scheduler as C++."""
