@@ -1,7 +1,7 @@
 """A launcher for devices: runs a program's kernels through the driver, on the current stream.
 
-In: a program and a device. Out: launches. A kernel is compiled at its first launch for each choice of tile sizes, and for whether
-all pointers, and all sizes, are multiples of 16, which allows wider loads.
+In: a program and a device. Out: launches. A kernel is compiled at its first launch for each choice of tile sizes, and for
+whether all pointers, and all sizes, are multiples of 16, which allows wider loads.
 """
 
 from __future__ import annotations
