@@ -1,7 +1,7 @@
 """A launcher for devices: runs a program's kernels through the driver, on the current stream.
 
-In: a program and a device. Out: launches. A kernel is compiled at its first launch for each choice of tile sizes, and for each
-set of arguments that are multiples of 16, because such pointers and sizes allow wider loads.
+In: a program and a device. Out: launches. A kernel is compiled at its first launch for each choice of tile sizes, and for
+whether all pointers, and all sizes, are multiples of 16, which allows wider loads.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ class DeviceLauncher:
         self._launches = program.kernels
         self._kernels: dict[tuple, Kernel] = {}
         self._copies: deque[Tensor] = deque(maxlen=_KEPT_COPIES)
+        self._pointers = {
+            name: [kind.startswith("*") for _, kind in launch.parameters] for name, launch in self._launches.items()
+        }
         groups = [launch.group for launch in program.launches]
         self._reason = ", ".join(dict.fromkeys(origin for group in groups for origin in group.origins()))
 
@@ -62,8 +65,11 @@ class DeviceLauncher:
         """Put a kernel on the current stream."""
         if 0 in grid:
             return
-        aligned = tuple([value % _ALIGNMENT == 0 for value in arguments])
-        key = (kernel, tuple(constants.values()), warps, stages, aligned)
+        aligned = {True: True, False: True}  # of pointers, of numbers: each choice of both is another kernel
+        for value, is_pointer in zip(arguments, self._pointers[kernel], strict=True):
+            if value % _ALIGNMENT:
+                aligned[is_pointer] = False
+        key = (kernel, tuple(constants.values()), warps, stages, *aligned.values())
         runtime.device_at(self.index)
         found = self._kernels.get(key)
         if found is None:
@@ -85,9 +91,9 @@ class DeviceLauncher:
         """Return a device tensor."""
         return tensors.over(memory, size, stride, offset, kind)
 
-    def _load(self, kernel: str, constants: dict[str, int], warps: int, stages: int, aligned: tuple[bool, ...]) -> Kernel:
+    def _load(self, kernel: str, constants: dict[str, int], warps: int, stages: int, aligned: dict[bool, bool]) -> Kernel:
         launch = self._launches[kernel]
-        names = tuple(name for (name, _), fits in zip(launch.parameters, aligned, strict=True) if fits)
+        names = tuple(name for name, kind in launch.parameters if aligned[kind.startswith("*")])
         image = KernelImage(
             kernel, [kind for _, kind in launch.parameters],
             lambda capability: self._cubin(compiler.KernelSpec(
