@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from rushlight.autograd.grad_mode import set_grad_enabled
@@ -184,13 +185,16 @@ def _compile_for(op: OpOverload, leaves: list, spec: TreeSpec, index: int, envir
     log = StageLog(Settings(), str(op))
     with set_grad_enabled(False):
         captured = capture(function, args, kwargs, open_leaves=opened if opened is None else opened[: _count(args, kwargs)])
-        passes.run(passes.for_fusion(False), captured.module, log)
-        module, seeds = captured.module, seed_nodes(captured.module)
-        if seeds:
-            module = as_last_inputs(module, seeds)
-        precision = Precision("ieee" if get_float32_matmul_precision() == "highest" else "tf32")
-        compiler = TritonCompiler(lambda program, name: DeviceLauncher(program, name, index), precision, counts_writes=False)
-        compiled, pieces = compiler.compile(module)
+        try:
+            passes.run(passes.for_fusion(False), captured.module, log)
+            module, seeds = captured.module, seed_nodes(captured.module)
+            if seeds:
+                module = as_last_inputs(module, seeds)
+            precision = Precision("ieee" if get_float32_matmul_precision() == "highest" else "tf32")
+            launcher = partial(DeviceLauncher, index=index)
+            compiled, pieces = TritonCompiler(launcher, precision, counts_writes=False).compile(module)
+        except Exception as error:  # the operator is right, so it runs on the CPU, which a warning says
+            raise _NoForm from error
     if pieces.eager or any(tensor.device == CPU for tensor in captured.constants.values()):
         raise _NoForm
     return _Graph(compiled, captured.output_spec, bool(seeds))

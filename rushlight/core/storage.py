@@ -270,7 +270,7 @@ class UntypedStorage:
         """Move the bytes to memory that forked child processes see. Writes are seen on both sides."""
         if self._impl.device.type == "meta":
             raise RuntimeError("_share_fd_cpu_: only available on CPU")
-        if not self.is_shared():
+        if not self.is_shared():  # memory of a GPU counts as shared, as in torch
             pages = mmap.mmap(-1, max(self.nbytes(), 1))
             pages[: self.nbytes()] = self._impl.bytes().tobytes()
             self._impl.buffer = pages
@@ -278,7 +278,7 @@ class UntypedStorage:
 
     def is_shared(self) -> bool:
         """Return whether child processes see writes to this memory."""
-        return isinstance(self._impl.buffer, mmap.mmap)
+        return self.is_cuda or isinstance(self._impl.buffer, mmap.mmap)
 
     def is_pinned(self, device: device | str | None = None) -> bool:
         """Return whether the memory is page-locked for a GPU."""

@@ -119,8 +119,18 @@ class TypedStorage:
         return f"torch.{self.pickle_storage_type()}" if dtype is None else self._to(getattr(dtype, "dtype", dtype))
 
     def _array(self) -> np.ndarray:
+        """Return the elements: over the same memory on the CPU, a copy for a GPU."""
         usable = self.size() * self.dtype.itemsize
-        return self._untyped_storage.numpy()[:usable].view(self.dtype.numpy)
+        return self._untyped_storage.cpu().numpy()[:usable].view(self.dtype.numpy)
+
+    def _write(self, index: Any, value: Any) -> None:
+        """Set elements; on a GPU by way of a copy."""
+        array = self._array()
+        array[index] = value
+        if self._untyped_storage.is_cuda:
+            whole = self._untyped_storage.cpu()
+            whole.numpy()[: array.nbytes] = array.view(np.uint8)
+            self._untyped_storage.copy_(whole)
 
     def resizable(self) -> bool:
         """Return whether `resize_` may change the size."""
@@ -138,12 +148,12 @@ class TypedStorage:
 
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
         """Copy and convert the elements of a storage of the same length."""
-        self._array()[...] = _convert(source._array(), self.dtype)
+        self._write(..., _convert(source._array(), self.dtype))
         return self
 
     def fill_(self, value: Any) -> TypedStorage:
         """Set every element."""
-        self._array()[...] = value
+        self._write(..., value)
         return self
 
     def resize_(self, size: int) -> None:
@@ -204,7 +214,7 @@ class TypedStorage:
 
     def __setitem__(self, index: int | slice, value: Any) -> None:
         self._untyped_storage._check_data()
-        self._array()[index] = value
+        self._write(index, value)
 
     def __copy__(self) -> TypedStorage:
         return self.clone()

@@ -178,8 +178,11 @@ class CachingAllocator:
         self.counters["requested_bytes"].add(sign * block.requested)
 
     def _take_back(self) -> None:
-        while self._released:
+        for _ in range(len(self._released)):
             block = self._released.popleft()
+            if any(self._driver.is_capturing(stream) for stream in block.users):
+                self._released.append(block)  # an event in a graph tells nothing about the present
+                continue
             self._count(block, -1)
             if block.users:
                 self._awaited.append(([self._event_on(stream) for stream in block.users], block))

@@ -130,7 +130,7 @@ def _converter(name: str, kind: dtype) -> Callable:
 def type_(self: Tensor, dtype: object = None) -> str | Tensor:
     """Return the type's name, as "torch.FloatTensor", or the tensor converted to `dtype` (a dtype or such a name)."""
     if dtype is None:
-        return f"torch.{self.dtype.scalar_name}Tensor"
+        return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.scalar_name}Tensor"
     if isinstance(dtype, str):
         return to(self, _type_named(dtype))
     if dtype is Tensor:

@@ -128,6 +128,14 @@ def test_cuda_graphs_that_write(standin):
     assert total.tolist() == [6, 6, 6] and total._version >= 6
 
 
+def test_cuda_graphs_follow_their_constants():
+    weight = torch.ones(2, 2, device="cuda")
+    run = torch.compile(lambda x: x @ (weight * 2), mode="reduce-overhead")
+    for scale in (1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0):
+        weight.fill_(scale)
+        assert run(torch.ones(1, 2, device="cuda")).tolist() == [[4 * scale, 4 * scale]]
+
+
 def test_dropout_draws_anew():
     model = torch.compile(torch.nn.Dropout(0.5).cuda(), fullgraph=True)
     x = torch.ones(64, device="cuda")

@@ -107,10 +107,46 @@ print([len(each.cubin) > 0 and each.scratch == 0 for each in made])
 """
 
 
-def test_the_copy_is_a_cubin():
+def compiling(program):
+    """Run a program in a process in which Triton compiles; returns its last line."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    done = subprocess.run(
-        [sys.executable, "-c", _COMPILE], env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "[True, True]"
+    return done.stdout.splitlines()[-1]
+
+
+def test_the_copy_is_a_cubin():
+    assert compiling(_COMPILE) == "[True, True]"
+
+
+_EAGER = """
+import rushlight as torch
+from rushlight.cuda import driver, stand_in
+
+class Kernel:
+    def launch(self, *arguments):
+        pass
+
+class Compiling(stand_in.StandIn):
+    def load(self, image):
+        cubin = image.cubin(80)
+        loaded.append(image.name.rpartition("_")[0])
+        assert cubin.code and not cubin.scratch
+        return Kernel()
+
+loaded = []
+driver.use_driver(Compiling())
+x, w = torch.randn(64, 32).cuda(), torch.randn(32, 16).cuda()
+torch.softmax(x @ w + 1.0, -1)
+print(*loaded)
+"""
+
+
+def test_eager_kernels_are_cubins():
+    names = compiling(_EAGER)
+    assert "product_mm" in names and "add" in names and "softmax" in names
+
+
+def test_the_library_loads_no_driver():
+    program = "import sys, rushlight as torch; torch.ones(2) + 1; print([m for m in sys.modules if 'cuda' in m or 'triton' in m])"
+    assert compiling(program) == "[]"

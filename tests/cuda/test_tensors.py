@@ -81,6 +81,18 @@ def test_the_host_cannot_read_it():
     assert there.numpy(force=True).tolist() == [1, 1]
 
 
+def test_complex_numbers():
+    there = torch.tensor([3.0, 0.0], device="cuda") + 4j
+    assert there.abs().tolist() == [5, 4] and there.conj().tolist() == [3 - 4j, -4j]
+
+
+def test_kinds():
+    there = torch.ones(2, device="cuda")
+    assert there.type() == "torch.cuda.FloatTensor" and there.share_memory_() is there and there.is_shared()
+    there.storage()[1] = 5.0
+    assert there.storage()[1] == 5 and there.storage().tolist() == there.tolist() == [1, 5]
+
+
 def test_mixed_devices():
     there, here = torch.ones(2, device="cuda"), torch.ones(2)
     for call in (lambda: there + here, lambda: here + there, lambda: torch.matmul(here, there)):

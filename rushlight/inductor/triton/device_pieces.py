@@ -10,6 +10,7 @@ from functools import partial
 
 from rushlight.core.device import device
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.tensor import Tensor
 from rushlight.cuda.generators import seed_tensor
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
@@ -17,7 +18,7 @@ from rushlight.fx.passes.split import split_by_support
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.devices import Places
 from rushlight.inductor.glue import Glue, Piece
-from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
+from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes, written_constants
 from rushlight.inductor.options import Options
 from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.triton.device import DeviceLauncher
@@ -37,8 +38,15 @@ def compile_for_gpu(module: GraphModule, gpu: device, options: Options, observe:
     places = Places(module, gpu)
     if not places.has_cpu_nodes(module) and all(places.on_gpu(node) for node in _calls(module)):
         run, made = _programs(module, gpu, options, observe)
-        return GraphedCalls(run, gpu.index) if options.graphs and not made.eager else run
+        return GraphedCalls(run, gpu.index, _constants(module)) if options.graphs and not made.eager else run
     return _compile_mixed(module, places, gpu, options, observe)
+
+
+def _constants(module: GraphModule) -> list[Tensor]:
+    """Return the attributes that a graph reads and does not write."""
+    written = {node.target for node in written_constants(module)}
+    names = dict.fromkeys(node.target for node in module.graph.nodes if node.op == "get_attr")
+    return [getattr(module, name) for name in names if name not in written]
 
 
 def _calls(module: GraphModule) -> list[Node]:

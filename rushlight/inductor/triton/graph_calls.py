@@ -35,18 +35,29 @@ class _Captured(NamedTuple):
 class GraphedCalls:
     """Runs a callable by CUDA graphs."""
 
-    def __init__(self, run: Callable[..., tuple], index: int):
+    def __init__(self, run: Callable[..., tuple], index: int, constants: Sequence[Tensor]):
         self._run, self._index = run, index
+        self._constants = constants
+        self._constants_then: list[tuple] = []
         self._calls: dict[tuple, list[tuple[int, ...]]] = {}
         self._captured: dict[tuple, _Captured] = {}
 
     def __call__(self, *inputs: Tensor | int) -> tuple:
         """Return the flat outputs."""
+        self._check_constants()
         key = tuple([_describe(value) for value in inputs])
         found = self._captured.get(key)
         if found is not None and all(inputs[position]._impl.data_ptr == address for position, address in found.fixed.items()):
             return self._replay(found, inputs)
         return self._run(*inputs) if graphs.is_current_stream_capturing() else self._warm_up(key, inputs)
+
+    def _check_constants(self) -> None:
+        """Forget all captures when a constant has changed: a graph may read results of loops over constants."""
+        now = [(tensor._impl.version.value, tensor._impl.data_ptr) for tensor in self._constants]
+        if now != self._constants_then:
+            self._constants_then = now
+            self._captured.clear()
+            self._calls.clear()
 
     def _warm_up(self, key: tuple, inputs: tuple) -> tuple:
         addresses = tuple([value._impl.data_ptr if isinstance(value, Tensor) else 0 for value in inputs])
