@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rushlight.core.absent import absent_class
+
 __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
@@ -58,3 +60,8 @@ class Partial(Placement):
 
     def __repr__(self) -> str:
         return f"Partial({self.reduce_op})"
+
+
+_StridedShard = absent_class(
+    "torch.distributed.tensor.placement_types._StridedShard", "shard a dimension by one axis of the mesh with Shard", Placement
+)

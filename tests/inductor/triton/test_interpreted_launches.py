@@ -38,6 +38,9 @@ class Recorder:
         self.copied += 1
         self.inner.copy(target, source, nbytes)
 
+    def address(self, tensor):
+        return self.inner.address(tensor)
+
     def clear_status(self):
         return self.inner.clear_status()
 
