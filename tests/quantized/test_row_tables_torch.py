@@ -93,6 +93,7 @@ FUNCTIONS = {
 def test_functions_of_torch(name):
     x = torch.randn(2, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     q = torch.quantize_per_tensor(x, 0.1, 5, torch.quint8)
-    assert_same(FUNCTIONS[name](rushlight, *to_rushlight((x, q))), FUNCTIONS[name](torch, x, q))
+    ties = 1 if name == "quantized_batch_norm" else 0  # a sum in another order may round a tie to the next integer
+    assert_same(FUNCTIONS[name](rushlight, *to_rushlight((x, q))), FUNCTIONS[name](torch, x, q), ties)
     with pytest.raises(RuntimeError, match="without elements"):
         rushlight._choose_qparams_per_tensor(rushlight.empty(0))
