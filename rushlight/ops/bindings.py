@@ -208,9 +208,11 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
     kwargs = {name if name in known else _RENAMED.get(name, name): value for name, value in kwargs.items()}
     out = kwargs.pop("out", None) if "out" not in known else None
     wants_grad = kwargs.pop("requires_grad", False) if "device" in known else False
-    pins = bool(kwargs.get("pin_memory")) and bool(kwargs.pop("pin_memory"))
-    if pins and not gpus.count():
-        raise RuntimeError(NO_PINNED_MEMORY)
+    pins = bool(kwargs.get("pin_memory"))
+    if pins:
+        if not gpus.count():
+            raise RuntimeError(NO_PINNED_MEMORY)
+        del kwargs["pin_memory"]
     kind = kwargs.get("dtype")
     if isinstance(kind, type) and kind in PYTHON_TYPES:
         kwargs["dtype"] = PYTHON_TYPES[kind]

@@ -101,6 +101,11 @@ def _refuse_equal(self: Tensor, other: Tensor) -> None:
 def _link_fallback(op: OpOverload, below: int) -> Callable:
     if op in INPLACE_OF and operator_has_rule(INPLACE_OF[op]):
         return make_inplace_by_copy(op)
+    return loop_over_examples(op)
+
+
+def loop_over_examples(op: OpOverload) -> Callable:
+    """Return the rule that calls an operator for each example; RuntimeError for sizes that depend on values."""
 
     def run(*args: object, **kwargs: object) -> object:
         if op._opname in DYNAMIC_SHAPES:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from rushlight.core.strides import wrap_dim, wrap_dims
 from rushlight.core.tensor import Tensor
-from rushlight.ops.batching.kernel import invoke, rule, rules, run_per_example, wrapped
+from rushlight.ops.batching.kernel import invoke, loop_over_examples, rule, rules, wrapped
 from rushlight.ops.batching.layout import (
     all_levels,
     aten,
@@ -115,16 +115,7 @@ def _over_all_elements(op: OpOverload) -> Callable:
 rules(("median", "nanmedian"), _over_all_elements)
 
 
-def _example_by_example(op: OpOverload) -> Callable:
-    """Return the rule of an operator whose results depend on values of all elements, such as the range of a histogram."""
-
-    def run(*args: object, **kwargs: object) -> object:
-        return run_per_example(op, op.normalize(args, kwargs))
-
-    return run
-
-
-rules(("histc",), _example_by_example)
+rules(("histc",), loop_over_examples)  # its range depends on the values
 
 
 @rule("cat")
