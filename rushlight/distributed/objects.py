@@ -77,7 +77,7 @@ def gather_object(
     members = member_of(group, "gather_object")
     if members is None:
         return
-    root = root_of(members, 0 if dst is None and group_dst is None else dst, group_dst, "dst")
+    root = root_of(members, dst, group_dst, "dst", default=0)
     if (members.rank() == root) != (object_gather_list is not None):
         raise ValueError(f"object_gather_list must be given on the destination rank {members.ranks[root]}, and there only")
     packed: list[Tensor | None] = [None] * members.size()
@@ -99,7 +99,7 @@ def broadcast_object_list(
     if members is None:
         return
     _check_device(device)
-    root = root_of(members, 0 if src is None and group_src is None else src, group_src, "src")
+    root = root_of(members, src, group_src, "src", default=0)
     here = members.rank() == root
     packed = [_packed(value) for value in object_list] if here else []
     lengths = _numbers([each.numel() for each in packed]) if here else empty([len(object_list)], int64)
@@ -126,7 +126,7 @@ def scatter_object_list(
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    root = root_of(members, 0 if src is None and group_src is None else src, group_src, "src")
+    root = root_of(members, src, group_src, "src", default=0)
     packed: list[Tensor | None] = [None] * members.size()
     if members.rank() == root:
         if scatter_object_input_list is None or len(scatter_object_input_list) != members.size():
