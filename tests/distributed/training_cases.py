@@ -39,7 +39,8 @@ def main(torch, dist) -> dict:
     found["16-bit"] = _losses(torch, dist, _sharded(torch, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32)))
     found["tensor"] = _losses(torch, dist, _tensor_parallel(torch), parts=False, clips=False)
     found["sequence"] = _losses(torch, dist, _sequence_parallel(torch), parts=False)
-    found["accumulated"] = _accumulated(torch, dist)
+    found["accumulated"] = _accumulated(torch, dist, "set_requires_gradient_sync")
+    found["accumulated, put off"] = _accumulated(torch, dist, "set_is_last_backward")
     found["one process, not clipped"] = _losses(torch, dist, _model(torch), parts=False, clips=False)
     return found
 
@@ -92,12 +93,12 @@ def _sharded(torch, **options):
     return fully_shard(model, **options)
 
 
-def _accumulated(torch, dist) -> float:
-    """Return the greatest difference of gradients that two half batches added up to, without averaging after the first."""
+def _accumulated(torch, dist, setting: str) -> float:
+    """Return the greatest difference of gradients that two half batches added up to, with a setting False for the first."""
     reference, model = _model(torch), _sharded(torch)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for step, is_last in ((0, False), (1, True)):
-        model.set_requires_gradient_sync(is_last)
+        getattr(model, setting)(is_last)
         loss_of(model, *_batches().part(step, rank, ranks)).backward()
         loss_of(reference, *_batches().part(step, 0, 1)).backward()
     pairs = zip(model.parameters(), reference.parameters(), strict=True)

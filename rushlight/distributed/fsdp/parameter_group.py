@@ -34,7 +34,7 @@ class ShardedParameter:
     """One parameter: its shard (`sharded`, a DTensor), the whole one while it is gathered, and the modules that have it.
 
     `rows` is the length of a rank's part of dimension 0, the same for all ranks; `start` and `count` its place in the flat
-    buffer. Parameters without dimensions have one row.
+    buffer.
     """
 
     owners: list[tuple[Module, str]]
