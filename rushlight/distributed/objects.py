@@ -139,8 +139,12 @@ def send_object_list(
     object_list: list[Any], dst: int | None = None, group: ProcessGroup | None = None, device: device | None = None,
     group_dst: int | None = None, use_batch: bool = False,
 ) -> None:  # fmt: skip
-    """Send the objects of a list to the world's rank `dst`, which calls `recv_object_list` with a list of that length."""
+    """Send the objects of a list to the world's rank `dst`, which calls `recv_object_list` with a list of that length.
+
+    ValueError for a device other than the CPU, or `use_batch`.
+    """
     _check_device(device)
+    _check_unbatched(use_batch)
     packed = [_packed(value) for value in object_list]
     send(_numbers([each.numel() for each in packed]), dst, group, group_dst=group_dst)
     for each in packed:
@@ -151,8 +155,12 @@ def recv_object_list(
     object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None, device: device | None = None,
     group_src: int | None = None, use_batch: bool = False,
 ) -> int:  # fmt: skip
-    """Replace the objects of a list by those that the world's rank `src` (any, unless given) sends; return that rank."""
+    """Replace the objects of a list by those that the world's rank `src` (any, unless given) sends; return that rank.
+
+    ValueError for a device other than the CPU, or `use_batch`.
+    """
     _check_device(device)
+    _check_unbatched(use_batch)
     lengths = empty([len(object_list)], int64)
     sender = recv(lengths, src, group, group_src=group_src)
     if sender < 0:
@@ -167,3 +175,8 @@ def recv_object_list(
 def _check_device(where: device | None) -> None:
     if where is not None and str(where) != "cpu":
         raise ValueError(f"objects are sent from memory of the CPU; got device {where}")
+
+
+def _check_unbatched(use_batch: bool) -> None:
+    if use_batch:
+        raise ValueError("use_batch=True is for NCCL: MPI sends objects one after the other; leave it out")
