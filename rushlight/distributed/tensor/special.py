@@ -29,16 +29,15 @@ def _special(*names: str) -> Callable:
 @_special("embedding")
 def embedding(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
     """Look up the rows that this rank has, and give zeros for the others, so that the sum over ranks is the result."""
-    table, indices, *rest = args
+    table, indices = args[:2]
     if not any(placement == Shard(0) for placement in specs[0].placements):
         return op(*args, **kwargs)
     _, (first, *_) = local_part(specs[0].shape, specs[0].mesh, specs[0].placements)
     own = indices - first
     missing = (own < 0) | (own >= table.shape[0])
-    rows = op(table, own.masked_fill(missing, 0), *rest[:0]) if table.shape[0] else None
-    if rows is None:
+    if not table.shape[0]:
         return table.new_zeros((*indices.shape, table.shape[1]))
-    return rows.masked_fill(missing.unsqueeze(-1), 0)
+    return op(table, own.masked_fill(missing, 0)).masked_fill(missing.unsqueeze(-1), 0)
 
 
 @_special("view", "_unsafe_view")
