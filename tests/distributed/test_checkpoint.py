@@ -9,7 +9,7 @@ import pytest
 import rushlight as torch
 from rushlight.distributed.checkpoint import CheckpointException, DefaultLoadPlanner, async_save, load, save
 from rushlight.distributed.checkpoint.filesystem import FileSystemWriter
-from rushlight.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from rushlight.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
 
 
 def _state(value: float) -> dict:
@@ -90,6 +90,13 @@ def test_names_and_shapes_must_match(tmp_path):
     assert state["a"].tolist() == [1.0] * 3 and state["b"] == 7
     with pytest.raises(CheckpointException, match="Size mismatch"):
         load({"a": torch.ones(4)}, checkpoint_id=tmp_path)
+
+
+def test_frozen_parameters_are_left_out_of_a_wrapped_model():
+    model = torch.nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    options = StateDictOptions(ignore_frozen_params=True)
+    assert list(get_model_state_dict(torch.compile(model), options=options)) == ["weight"]
 
 
 def test_model_and_optimizer_go_on_by_names(tmp_path):
