@@ -24,9 +24,7 @@ from rushlight.distributed.tensor.layout import Placements, Spec, part
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 
 @dataclass

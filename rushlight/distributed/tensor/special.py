@@ -9,9 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed.single_tensors import all_gather_into_tensor
 from rushlight.distributed.tensor.layout import Spec, local_part
 from rushlight.distributed.tensor.placement_types import Shard
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 SPECIAL: dict[str, Callable[[Any, tuple, dict, Sequence[Spec], Sequence[Spec]], Any]] = {}
 """By an operator's name: a function of the operator, its arguments on this rank, and the Specs of inputs and outputs."""
