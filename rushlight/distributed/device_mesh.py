@@ -1,7 +1,7 @@
 """DeviceMesh: the ranks as an array, with a process group for each line along each of its dimensions.
 
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicate", "shard"))
-    mesh["shard"].get_group()      # of the 4 ranks in this rank's row
+    mesh["shard"].get_group()      # the 4 ranks in this rank's row
     mesh.get_local_rank("shard")   # this rank's place in it
 """
 
