@@ -34,18 +34,18 @@ def wait_tensor(tensor: Tensor) -> Tensor:
 
 def all_reduce(self: Tensor, reduceOp: str, group: Group, tag: str = "") -> Tensor:  # noqa: N803  (torch's name)
     """Return the reduction of the tensors of all ranks: "sum", "avg", "product", "min", "max", "band", "bor", "bxor"."""
-    return wait_tensor(functional.all_reduce.default(self, reduceOp.lower(), _name(group)))
+    return wait_tensor(functional.all_reduce.default(self, reduceOp.lower(), _name(group, tag)))
 
 
 def all_reduce_coalesced(self: Sequence[Tensor], reduceOp: str, group: Group, tag: str = "") -> list[Tensor]:  # noqa: N803
     """Return the reductions of several tensors."""
-    begun = functional.all_reduce_coalesced.default(list(self), reduceOp.lower(), _name(group))
+    begun = functional.all_reduce_coalesced.default(list(self), reduceOp.lower(), _name(group, tag))
     return [wait_tensor(each) for each in begun]
 
 
 def all_gather_tensor(self: Tensor, gather_dim: int, group: Group, tag: str = "") -> Tensor:
     """Return the tensors of all ranks, joined along a dimension."""
-    name = _name(group)
+    name = _name(group, tag)
     size = group_by_name(name).size()
     whole = wait_tensor(functional.all_gather_into_tensor.default(self.contiguous(), size, name))
     return aten.cat(aten.chunk(whole, size, 0), gather_dim) if gather_dim else whole
@@ -53,7 +53,7 @@ def all_gather_tensor(self: Tensor, gather_dim: int, group: Group, tag: str = ""
 
 def all_gather_into_tensor_coalesced(self: Sequence[Tensor], group: Group, tag: str = "") -> list[Tensor]:
     """Return, for each of several tensors, those of all ranks, joined along dimension 0."""
-    name = _name(group)
+    name = _name(group, tag)
     begun = functional.all_gather_into_tensor_coalesced.default(list(self), group_by_name(name).size(), name)
     return [wait_tensor(each) for each in begun]
 
@@ -63,31 +63,28 @@ def reduce_scatter_tensor(self: Tensor, reduceOp: str, scatter_dim: int, group: 
 
     RuntimeError for a dimension that is no multiple of the number of ranks.
     """
-    name = _name(group)
+    name = _name(group, tag)
+    size = group_by_name(name).size()
     return wait_tensor(
-        functional.reduce_scatter_tensor.default(*_part_first(self, scatter_dim, name), reduceOp.lower(), *_sized(name))
+        functional.reduce_scatter_tensor.default(_part_first(self, scatter_dim, size), reduceOp.lower(), size, name)
     )
 
 
-def _part_first(tensor: Tensor, dim: int, name: str) -> tuple[Tensor]:
+def _part_first(tensor: Tensor, dim: int, size: int) -> Tensor:
     """Return a tensor with the parts of the ranks along `dim` one after the other along dimension 0."""
-    size = group_by_name(name).size()
     if tensor.shape[dim] % size:
         raise RuntimeError(f"input dimension {dim} ({tensor.shape[dim]}) must be a multiple of group_size {size}")
-    return (aten.cat(aten.chunk(tensor, size, dim), 0) if dim else tensor.contiguous(),)
-
-
-def _sized(name: str) -> tuple[int, str]:
-    return group_by_name(name).size(), name
+    return aten.cat(aten.chunk(tensor, size, dim), 0) if dim else tensor.contiguous()
 
 
 def reduce_scatter_tensor_coalesced(
     inputs: Sequence[Tensor], reduceOp: str, scatter_dim: Sequence[int], group: Group, tag: str = ""  # noqa: N803
 ) -> list[Tensor]:  # fmt: skip
     """Return this rank's parts of the reductions of several tensors."""
-    name = _name(group)
-    parts = [_part_first(each, dim, name)[0] for each, dim in zip(inputs, scatter_dim, strict=True)]
-    begun = functional.reduce_scatter_tensor_coalesced.default(parts, reduceOp.lower(), *_sized(name))
+    name = _name(group, tag)
+    size = group_by_name(name).size()
+    parts = [_part_first(each, dim, size) for each, dim in zip(inputs, scatter_dim, strict=True)]
+    begun = functional.reduce_scatter_tensor_coalesced.default(parts, reduceOp.lower(), size, name)
     return [wait_tensor(each) for each in begun]
 
 
@@ -98,7 +95,7 @@ def all_to_all_single(
 
     Sizes of parts are rows; both are given or none, which means equal parts.
     """
-    name = _name(group)
+    name = _name(group, tag)
     size = group_by_name(name).size()
     if (output_split_sizes is None) != (input_split_sizes is None):
         raise ValueError("output_split_sizes and input_split_sizes must either be specified together or both set to None")
@@ -109,13 +106,13 @@ def all_to_all_single(
 
 def broadcast(self: Tensor, src: int, group: Group, tag: str = "") -> Tensor:
     """Return the tensor of the world's rank `src`."""
-    name = _name(group)
+    name = _name(group, tag)
     return wait_tensor(functional.broadcast.default(self, get_group_rank(group_by_name(name), src), name))
 
 
 def permute_tensor(self: Tensor, src_dst: Sequence[int], group: Group, tag: str = "") -> Tensor:
     """Return the tensor of another rank: that of rank i goes to the group's rank `src_dst[i]`."""
-    name = _name(group)
+    name = _name(group, tag)
     members = group_by_name(name)
     going, coming = [0] * members.size(), [0] * members.size()
     going[src_dst[members.rank()]] = self.numel()
@@ -128,8 +125,13 @@ all_to_all_single_autograd = all_to_all_single
 all_gather_single, reduce_scatter_single = all_gather_tensor, reduce_scatter_tensor
 
 
-def _name(group: Group) -> str:
-    """Return the name of a group. ValueError for a list of ranks without a group; TypeError for what is no group."""
+def _name(group: Group, tag: str) -> str:
+    """Return the name of a group.
+
+    ValueError for a list of ranks without a group, or a tag; TypeError for what is no group.
+    """
+    if tag:
+        raise ValueError(f"groups have no tags, got {tag!r}: give the process group itself, or its name")
     if isinstance(group, str):
         return group
     if group is None:

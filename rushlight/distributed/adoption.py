@@ -7,12 +7,10 @@ that MPI knows.
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -25,10 +23,10 @@ from rushlight.distributed.engine import endings
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.peers import myself
 from rushlight.distributed.launcher.command import find_mpirun
+from rushlight.distributed.launcher.start_rank import die_with_parent
 from rushlight.distributed.stores import FileStore, PrefixStore, Store, TCPStore
 
 _AGENT = Path(__file__).parent / "launcher" / "agent.py"
-_PR_SET_PDEATHSIG = 1
 
 
 def rank_and_size(method: str | None, rank: int, size: int) -> tuple[int, int]:
@@ -102,7 +100,7 @@ def _run_agents(size: int) -> str:
         line.append("--allow-run-as-root")
     process = subprocess.Popen(
         [*line, sys.executable, str(_AGENT), folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent,
+        stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=die_with_parent,
     )  # fmt: skip
     endings.at_exit(functools.partial(_clean, process, folder), after_mpi=True)
     return folder
@@ -124,7 +122,3 @@ def _content(path: Path, seconds: float) -> str:
             raise DistBackendError(f"mpirun did not start the agents of the ranks in {seconds:g} s")
         time.sleep(0.01)
     return path.read_text()
-
-
-def _die_with_parent() -> None:
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -15,7 +15,7 @@ from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of
 
-_TAG = 2  # of a monitored barrier's messages on a group's control communicator
+_TAG = 2  # marks a monitored barrier's messages on a group's control communicator
 
 
 def barrier(

@@ -1,4 +1,4 @@
-"""Collectives that every rank calls with a tensor of the same shape: broadcast, reductions, barriers."""
+"""Collectives that every rank calls with a tensor of the same shape: broadcast and reductions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """DeviceMesh: the ranks as an array, with a process group for each line along each of its dimensions.
 
     mesh = init_device_mesh("cpu", (2, 4), mesh_dim_names=("replicate", "shard"))
-    mesh["shard"].get_group()      # of the 4 ranks in this rank's row
+    mesh["shard"].get_group()      # the 4 ranks in this rank's row
     mesh.get_local_rank("shard")   # this rank's place in it
 """
 
@@ -148,11 +148,11 @@ class DeviceMesh:
         part = self._ranks[tuple(slice(None) if dim in dims else place[dim] for dim in range(self.ndim))]
         part = part.transpose([sorted(dims).index(dim) for dim in dims])
         groups = [self._groups[dim] for dim in dims]
-        return DeviceMesh(self.device_type, part, mesh_dim_names=names, _groups=groups, _root=self._root or self)
+        return DeviceMesh(self.device_type, part, mesh_dim_names=names, _groups=groups, _root=self._get_root_mesh())
 
     def _flatten(self, mesh_dim_name: str | None = None) -> DeviceMesh:
         """Return all ranks of this part as one dimension, which the root mesh then has by its name."""
-        root = self._root or self
+        root = self._get_root_mesh()
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ())
         if name not in root._flattened:
             root._flattened[name] = self._flat(root, name)

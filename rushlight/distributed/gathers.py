@@ -34,7 +34,7 @@ def all_gather(
     members = member_of(group, "all_gather")
     if members is None:
         return None
-    check_list(tensor_list, tensor, members.size(), "all_gather", "tensor_list")
+    _check_list(tensor_list, tensor, members.size(), "all_gather", "tensor_list")
     mine = source(tensor)
     whole, deliver = _memory_for(tensor_list)
     work = members.begin(
@@ -57,7 +57,7 @@ def all_gather_coalesced(
     inputs = [source(tensor) for tensor in input_tensor_list]
     columns = list(zip(*output_tensor_lists, strict=True))
     for tensor, column in zip(input_tensor_list, columns, strict=True):
-        check_list(column, tensor, members.size(), "all_gather_coalesced", "output_tensor_lists")
+        _check_list(column, tensor, members.size(), "all_gather_coalesced", "output_tensor_lists")
     places = [_memory_for(column) for column in columns]
     work = members.begin(
         "all_gather_coalesced",
@@ -141,12 +141,12 @@ def gather(
     if members is None:
         return None
     check_tensor(tensor, "tensor")
-    root = root_of(members, _zero_unless(dst, group_dst), group_dst, "dst")
+    root = root_of(members, dst, group_dst, "dst", default=0)
     _check_side(gather_list, members.rank() == root, "gather_list", "destination")
     mine = source(tensor)
     if members.rank() != root:
         return _exchange(members, "gather", {root: mine}, {}, [tensor], f"to rank {members.ranks[root]}", async_op)
-    check_list(gather_list, tensor, members.size(), "gather", "gather_list")
+    _check_list(gather_list, tensor, members.size(), "gather", "gather_list")
     _copy(tensor, gather_list[root])
     places = {rank: target(each) for rank, each in enumerate(gather_list) if rank != root}
     return _exchange(
@@ -167,12 +167,12 @@ def scatter(
     if members is None:
         return None
     check_tensor(tensor, "tensor")
-    root = root_of(members, _zero_unless(src, group_src), group_src, "src")
+    root = root_of(members, src, group_src, "src", default=0)
     _check_side(scatter_list, members.rank() == root, "scatter_list", "source")
     detail = f"from rank {members.ranks[root]}"
     if members.rank() != root:
         return _exchange(members, "scatter", {}, {root: target(tensor)}, [tensor], detail, async_op, outputs=[tensor])
-    check_list(scatter_list, tensor, members.size(), "scatter", "scatter_list")
+    _check_list(scatter_list, tensor, members.size(), "scatter", "scatter_list")
     _copy(scatter_list[root], tensor)
     parts = {rank: source(each) for rank, each in enumerate(scatter_list) if rank != root}
     return _exchange(members, "scatter", parts, {}, [tensor], detail, async_op, outputs=[tensor])
@@ -223,10 +223,6 @@ def _copy(from_: Tensor, to: Tensor) -> None:
         to.detach().copy_(from_.detach().reshape(to.shape))
 
 
-def _zero_unless(rank: int | None, group_rank: int | None) -> int | None:
-    return 0 if rank is None and group_rank is None else rank
-
-
 def _check_side(tensors: object, is_root: bool, name: str, side: str) -> None:
     """Raise ValueError unless the list is given on the root, and there alone."""
     if is_root and not tensors:
@@ -235,7 +231,7 @@ def _check_side(tensors: object, is_root: bool, name: str, side: str) -> None:
         raise ValueError(f"Argument ``{name}`` must NOT be specified on non-{side} ranks.")
 
 
-def check_list(tensors: Sequence[Tensor] | None, like: Tensor, count: int, caller: str, name: str) -> None:
+def _check_list(tensors: Sequence[Tensor] | None, like: Tensor, count: int, caller: str, name: str) -> None:
     """Raise unless a list has one tensor for each rank, of the dtype and number of elements of `like`."""
     check_tensors(tensors, name)
     check_tensor(like, "tensor")

@@ -151,11 +151,16 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     return found.ranks[group_rank]
 
 
-def root_of(group: ProcessGroup, rank: int | None, group_rank: int | None, name: str) -> int:
+def root_of(
+    group: ProcessGroup, rank: int | None, group_rank: int | None, name: str, default: int | None = None
+) -> int:
     """Return the number in the group of a root that is given as the world's rank or as the group's.
 
-    ValueError: both or none are given, or the rank is not in the group.
+    `default` is the world's rank where neither is given. ValueError: both are given, or neither and there is no default, or
+    the rank is not in the group.
     """
+    if rank is None and group_rank is None:
+        rank = default
     if (rank is None) == (group_rank is None):
         raise ValueError(f"Must specify either {name} or group_{name}, and not both")
     if group_rank is None:

@@ -91,7 +91,7 @@ def _check_method(method: str | None, store: Store | None) -> None:
 
 def check_device(device_id: device | int | None) -> None:
     if device_id is not None and (isinstance(device_id, int) or device_id.type != "cpu"):
-        raise ValueError(f"init_process_group: tensors are on the CPU, which device_id {device_id} is not")
+        raise ValueError(f"device_id is {device_id}, but collectives take tensors on the CPU: leave it out")
 
 
 def _check_given(world: World, rank: int, world_size: int) -> None:

@@ -77,7 +77,7 @@ def gather_object(
     members = member_of(group, "gather_object")
     if members is None:
         return
-    root = root_of(members, 0 if dst is None and group_dst is None else dst, group_dst, "dst")
+    root = root_of(members, dst, group_dst, "dst", default=0)
     if (members.rank() == root) != (object_gather_list is not None):
         raise ValueError(f"object_gather_list must be given on the destination rank {members.ranks[root]}, and there only")
     packed: list[Tensor | None] = [None] * members.size()
@@ -99,7 +99,7 @@ def broadcast_object_list(
     if members is None:
         return
     _check_device(device)
-    root = root_of(members, 0 if src is None and group_src is None else src, group_src, "src")
+    root = root_of(members, src, group_src, "src", default=0)
     here = members.rank() == root
     packed = [_packed(value) for value in object_list] if here else []
     lengths = _numbers([each.numel() for each in packed]) if here else empty([len(object_list)], int64)
@@ -126,7 +126,7 @@ def scatter_object_list(
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
         raise ValueError("Expected argument scatter_object_output_list to be a list of size at least 1.")
-    root = root_of(members, 0 if src is None and group_src is None else src, group_src, "src")
+    root = root_of(members, src, group_src, "src", default=0)
     packed: list[Tensor | None] = [None] * members.size()
     if members.rank() == root:
         if scatter_object_input_list is None or len(scatter_object_input_list) != members.size():
@@ -139,8 +139,12 @@ def send_object_list(
     object_list: list[Any], dst: int | None = None, group: ProcessGroup | None = None, device: device | None = None,
     group_dst: int | None = None, use_batch: bool = False,
 ) -> None:  # fmt: skip
-    """Send the objects of a list to the world's rank `dst`, which calls `recv_object_list` with a list of that length."""
+    """Send the objects of a list to the world's rank `dst`, which calls `recv_object_list` with a list of that length.
+
+    ValueError for a device other than the CPU, or `use_batch`.
+    """
     _check_device(device)
+    _check_unbatched(use_batch)
     packed = [_packed(value) for value in object_list]
     send(_numbers([each.numel() for each in packed]), dst, group, group_dst=group_dst)
     for each in packed:
@@ -151,8 +155,12 @@ def recv_object_list(
     object_list: list[Any], src: int | None = None, group: ProcessGroup | None = None, device: device | None = None,
     group_src: int | None = None, use_batch: bool = False,
 ) -> int:  # fmt: skip
-    """Replace the objects of a list by those that the world's rank `src` (any, unless given) sends; return that rank."""
+    """Replace the objects of a list by those that the world's rank `src` (any, unless given) sends; return that rank.
+
+    ValueError for a device other than the CPU, or `use_batch`.
+    """
     _check_device(device)
+    _check_unbatched(use_batch)
     lengths = empty([len(object_list)], int64)
     sender = recv(lengths, src, group, group_src=group_src)
     if sender < 0:
@@ -167,3 +175,8 @@ def recv_object_list(
 def _check_device(where: device | None) -> None:
     if where is not None and str(where) != "cpu":
         raise ValueError(f"objects are sent from memory of the CPU; got device {where}")
+
+
+def _check_unbatched(use_batch: bool) -> None:
+    if use_batch:
+        raise ValueError("use_batch=True is for NCCL: MPI sends objects one after the other; leave it out")

@@ -213,7 +213,7 @@ class FileStore(Store):
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()
-        self._path, self._world_size = os.fspath(file_name), world_size
+        self._path = os.fspath(file_name)
         with open(self._path, "ab"):
             pass
 

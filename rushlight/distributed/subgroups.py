@@ -56,8 +56,8 @@ def _among_members(
     """Return the group of members, who alone call this."""
     if parent.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
-    stem = f"local-{'-'.join(map(str, members))}"
-    name = f"{stem}-{sum(each.startswith(stem) for each in registry.by_name)}"
+    stem = f"local-{'-'.join(map(str, members))}-"  # ends in a dash: [1, 2] is no beginning of [1, 20]
+    name = f"{stem}{sum(each.startswith(stem) for each in registry.by_name)}"
     _gather_members(parent, members, name)
     return _make(parent, members, name, timeout, desc)
 

@@ -21,6 +21,8 @@ from rushlight.ops.modes import DispatchMode
 
 __all__ = ["DataDependentError", "FakeTensorMode", "is_fake", "needs_values"]
 
+_HOST = {CPU, META}
+
 
 class FakeTensorMode(DispatchMode):
     """Under this mode operators compute shapes only. Real tensor arguments become fakes; if they share memory, so do the
@@ -101,9 +103,6 @@ def device_of_result(op: OpOverload, args: Sequence, kwargs: dict) -> device:
         return CPU if found == META else found
     places = {tensor._impl.device for tensor in tensors_in((*args, *kwargs.values()))}
     return CPU if places <= _HOST else common_device(op, (*args, *kwargs.values()))
-
-
-_HOST = {CPU, META}
 
 
 def needs_values(op: OpOverload, args: Sequence) -> bool:

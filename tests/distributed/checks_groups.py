@@ -126,6 +126,7 @@ def check_refusals(torch, dist) -> None:
         (ValueError, lambda: dist.new_group([0, 9])),
         (ValueError, lambda: dist.new_group([0, 0])),
         (ValueError, lambda: dist.init_process_group("mpi")),
+        (ValueError, lambda: dist.send_object_list([1], (rank + 1) % 4, use_batch=True)),
         (TypeError, lambda: dist.all_reduce(3)),
         (RuntimeError, lambda: dist.all_reduce(ones, dist.ReduceOp.BAND)),
         (RuntimeError, lambda: dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG)),

@@ -235,6 +235,9 @@ def _errors(torch, dist) -> dict:
     }
     if dist.get_backend() == "mpi":  # rank 0 of PyTorch waits on when rank 1 has raised this
         assert "does not match rank 0" in _error(lambda: _wrap(torch, layers.Linear(2, 2 + dist.get_rank())))
+        assert "have no effect" in _error(lambda: _wrap(torch, layers.Linear(2, 2), dim=1))
+        assert "have no effect" in _error(lambda: _wrap(torch, layers.Linear(2, 2), check_reduction=True))
+        assert "batch_tensors" in _error(lambda: powerSGD_hook.PowerSGDState(None, batch_tensors_with_same_shape=True))
         assert "inconsistent" in _error(lambda: _wrap(torch, layers.Linear(2, 2, bias=bool(dist.get_rank()))))
     model = _wrap(torch, _branches(torch))
     model(_inputs(torch, dist, 0), True)["out"][0].sum().backward()

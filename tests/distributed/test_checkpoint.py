@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 import rushlight as torch
-from rushlight.distributed.checkpoint import CheckpointException, DefaultLoadPlanner, load, save
+from rushlight.distributed.checkpoint import CheckpointException, DefaultLoadPlanner, async_save, load, save
 from rushlight.distributed.checkpoint.filesystem import FileSystemWriter
-from rushlight.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+from rushlight.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
 
 
 def _state(value: float) -> dict:
@@ -26,6 +28,25 @@ def test_values_come_back(tmp_path):
     found = _filled(tmp_path)
     assert found["step"] == 3 and found["none"] is None and found["nested"][1]["name"] == "run 3"
     assert found["nested"][0]["half"].tolist() == [3.0] * 3 and found["nested"][0]["count"].item() == 3
+
+
+def test_a_save_in_the_background_keeps_the_state_of_the_call(tmp_path, monkeypatch):
+    commit, may_end = FileSystemWriter.commit, threading.Event()
+    monkeypatch.setattr(FileSystemWriter, "commit", lambda *words: may_end.wait() and commit(*words))
+    state = {"a": torch.ones(3, requires_grad=True), "b": [1, {"c": [2]}]}
+    pending = async_save(state, checkpoint_id=tmp_path)
+    state["a"].data.zero_()
+    state["b"][1]["c"][0] = 7
+    assert not pending.done()
+    may_end.set()
+    pending.result()
+    load(found := {"a": torch.zeros(3), "b": [0, {"c": [0]}]}, checkpoint_id=tmp_path)
+    assert found["a"].tolist() == [1.0] * 3 and found["b"] == [1, {"c": [2]}]
+    monkeypatch.setattr(FileSystemWriter, "commit", lambda *words: 1 / 0)
+    with pytest.raises(CheckpointException, match="ZeroDivisionError"):
+        async_save(state, checkpoint_id=tmp_path).result()
+    with pytest.raises(ValueError, match="needs a folder"):
+        async_save(state)
 
 
 def test_an_interrupted_save_leaves_the_last_checkpoint(tmp_path, monkeypatch):
@@ -69,6 +90,13 @@ def test_names_and_shapes_must_match(tmp_path):
     assert state["a"].tolist() == [1.0] * 3 and state["b"] == 7
     with pytest.raises(CheckpointException, match="Size mismatch"):
         load({"a": torch.ones(4)}, checkpoint_id=tmp_path)
+
+
+def test_frozen_parameters_are_left_out_of_a_wrapped_model():
+    model = torch.nn.Linear(2, 2)
+    model.bias.requires_grad_(False)
+    options = StateDictOptions(ignore_frozen_params=True)
+    assert list(get_model_state_dict(torch.compile(model), options=options)) == ["weight"]
 
 
 def test_model_and_optimizer_go_on_by_names(tmp_path):

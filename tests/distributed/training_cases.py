@@ -33,13 +33,14 @@ def main(torch, dist) -> dict:
         return {"continued": _continued(torch, dist)}
     found = {"one process": _losses(torch, dist, _model(torch), parts=False)}
     found["data"] = _losses(torch, dist, torch.nn.parallel.DistributedDataParallel(_model(torch)))
-    found["sharded"] = _losses(torch, dist, _sharded(torch), save=True)
+    found["sharded"] = _losses(torch, dist, _sharded(torch), save=checkpoint.save)
     found["kept whole"] = _losses(torch, dist, _sharded(torch, reshard_after_forward=False))
-    found["freed always"] = _losses(torch, dist, _sharded(torch, reshard_after_forward=True))
+    found["freed always"] = _losses(torch, dist, _sharded(torch, reshard_after_forward=True), save=checkpoint.async_save)
     found["16-bit"] = _losses(torch, dist, _sharded(torch, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32)))
     found["tensor"] = _losses(torch, dist, _tensor_parallel(torch), parts=False, clips=False)
     found["sequence"] = _losses(torch, dist, _sequence_parallel(torch), parts=False)
-    found["accumulated"] = _accumulated(torch, dist)
+    found["accumulated"] = _accumulated(torch, dist, "set_requires_gradient_sync")
+    found["accumulated, put off"] = _accumulated(torch, dist, "set_is_last_backward")
     found["one process, not clipped"] = _losses(torch, dist, _model(torch), parts=False, clips=False)
     return found
 
@@ -58,15 +59,17 @@ def _optimizer(torch, model):
     return torch.optim.AdamW(model.parameters(), lr=3e-3)
 
 
-def _losses(torch, dist, model, parts: bool = True, clips: bool = True, save: bool = False) -> list[float]:
+def _losses(torch, dist, model, parts: bool = True, clips: bool = True, save=None) -> list[float]:
     optimizer = _optimizer(torch, model)
-    losses = []
+    losses, pending = [], None
     for step in range(STEPS):
         losses.append(_step(torch, dist, model, optimizer, step, parts, clips))
-        if save and step + 1 == SAVED_AFTER:
+        if save is not None and step + 1 == SAVED_AFTER:
             model_state, optimizer_state = get_state_dict(model, optimizer)
             state = {"model": model_state, "optimizer": optimizer_state, "step": step + 1}
-            checkpoint.save(state, checkpoint_id=os.environ["CHECKPOINT"])
+            pending = save(state, checkpoint_id=os.environ["CHECKPOINT"])
+    if save is checkpoint.async_save:
+        pending.result()
     return losses
 
 
@@ -92,12 +95,12 @@ def _sharded(torch, **options):
     return fully_shard(model, **options)
 
 
-def _accumulated(torch, dist) -> float:
-    """Return the greatest difference of gradients that two half batches added up to, without averaging after the first."""
+def _accumulated(torch, dist, setting: str) -> float:
+    """Return the greatest difference of gradients that two half batches added up to, with a setting False for the first."""
     reference, model = _model(torch), _sharded(torch)
     rank, ranks = dist.get_rank(), dist.get_world_size()
     for step, is_last in ((0, False), (1, True)):
-        model.set_requires_gradient_sync(is_last)
+        getattr(model, setting)(is_last)
         loss_of(model, *_batches().part(step, rank, ranks)).backward()
         loss_of(reference, *_batches().part(step, 0, 1)).backward()
     pairs = zip(model.parameters(), reference.parameters(), strict=True)

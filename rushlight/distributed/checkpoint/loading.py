@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -18,13 +19,12 @@ from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.tensor.dtensor import DTensor
 from rushlight.distributed.tensor.layout import local_part
+from rushlight.ops import aten
 from rushlight.ops.construct import frombuffer
-from rushlight.ops.packet import namespaces
 from rushlight.serialization import load as load_object
 
 __all__ = ["DefaultLoadPlanner", "load"]
 
-aten = namespaces.namespace("aten")
 _KINDS = {str(kind).partition(".")[2]: kind for kind in dtypes.ALL}
 
 
@@ -117,10 +117,7 @@ def _read_box(target: Tensor, start: Sequence[int], entry: TensorEntry, reader: 
 
 def _chunk(chunk: Chunk, entry: TensorEntry, reader: FileSystemReader) -> Tensor:
     kind = _KINDS.get(entry.dtype)
-    count = 1
-    for size in chunk.sizes:
-        count *= size
-    if kind is None or count * kind.itemsize != chunk.place.nbytes:
+    if kind is None or math.prod(chunk.sizes) * kind.itemsize != chunk.place.nbytes:
         raise CheckpointException(f"a part of {chunk.place.nbytes} bytes cannot be {entry.dtype} of sizes {chunk.sizes}")
     return frombuffer(reader.read(chunk.place), dtype=kind).view(chunk.sizes)
 

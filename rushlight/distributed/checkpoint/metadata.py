@@ -45,7 +45,7 @@ class TensorEntry:
 
 @dataclass
 class Metadata:
-    """The names of a checkpoint, and the path of keys that each stands for."""
+    """The names of a checkpoint: tensors, and where the bytes of other objects are."""
 
     tensors: dict[str, TensorEntry] = field(default_factory=dict)
     objects: dict[str, Place] = field(default_factory=dict)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import os
 import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
+from weakref import WeakKeyDictionary
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.dtype import uint8
 from rushlight.core.layout import strided
 from rushlight.core.tensor import Tensor
@@ -15,10 +19,10 @@ from rushlight.distributed.checkpoint.filesystem import SUFFIX, DataFile, FileSy
 from rushlight.distributed.checkpoint.flattening import flattened, states_of
 from rushlight.distributed.checkpoint.metadata import Chunk, Metadata, TensorEntry
 from rushlight.distributed.engine.process_group import ProcessGroup
+from rushlight.distributed.subgroups import new_group
 from rushlight.distributed.tensor.dtensor import DTensor
 from rushlight.distributed.tensor.layout import local_part
 from rushlight.distributed.tensor.placement_types import Partial, Replicate
-from rushlight.futures import Future
 from rushlight.serialization import save as save_object
 
 __all__ = ["async_save", "save"]
@@ -39,10 +43,15 @@ def save(
 
     CheckpointException on all ranks when one fails. ValueError without a folder.
     """
-    if planner is not None:
-        raise NotImplementedError("save: planners are not available; leave `planner` out")
-    writer, ranks = writer_of(checkpoint_id, storage_writer), Ranks(process_group, no_dist)
-    leaves = {name: value for name, (_, value) in flattened(states_of(state_dict)).items()}
+    writer = _writer_of(checkpoint_id, storage_writer, planner)
+    return _save(_leaves(state_dict), writer, Ranks(process_group, no_dist))
+
+
+def _leaves(state_dict: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, (_, value) in flattened(states_of(state_dict)).items()}
+
+
+def _save(leaves: dict[str, Any], writer: FileSystemWriter, ranks: Ranks) -> Metadata:
     token = ranks.gathered(uuid.uuid4().hex[:12])[0]
     mine = _share(leaves, ranks)
     written = ranks.together(lambda: _write(writer, f"__{ranks.rank}_{token}{SUFFIX}", mine), "writing a checkpoint")
@@ -53,8 +62,12 @@ def save(
     return whole
 
 
-def writer_of(checkpoint_id: str | os.PathLike | None, writer: FileSystemWriter | None) -> FileSystemWriter:
-    """Return the writer that a call names. ValueError: it names none."""
+def _writer_of(
+    checkpoint_id: str | os.PathLike | None, writer: FileSystemWriter | None, planner: object
+) -> FileSystemWriter:
+    """Return the writer that a call names. ValueError: it names none. NotImplementedError for a planner."""
+    if planner is not None:
+        raise NotImplementedError("planners are not available; leave `planner` out")
     if writer is not None:
         return writer
     if checkpoint_id is None:
@@ -62,14 +75,44 @@ def writer_of(checkpoint_id: str | os.PathLike | None, writer: FileSystemWriter 
     return FileSystemWriter(checkpoint_id)
 
 
-def async_save(state_dict: dict[str, Any], **options: Any) -> Future:
-    """Save as `save` does, before it returns; the result is a future that is done."""
-    future: Future = Future()
-    try:
-        future.set_result(save(state_dict, **options))
-    except Exception as error:
-        future.set_exception(error)
-    return future
+def async_save(
+    state_dict: dict[str, Any], *, checkpoint_id: str | os.PathLike | None = None,
+    storage_writer: FileSystemWriter | None = None,
+    planner: Any = None, process_group: ProcessGroup | None = None, no_dist: bool = False,
+) -> Future[Metadata]:  # fmt: skip
+    """Copy a state, and save the copy as `save` does, in a background thread; all ranks of the group must call it.
+
+    The state may change as soon as this returns. Saves run one after the other.
+
+        pending = async_save({"model": model.state_dict()}, checkpoint_id="checkpoint")
+        ...               # train on
+        pending.result()  # the checkpoint is whole; raises what `save` would
+    """
+    writer = _writer_of(checkpoint_id, storage_writer, planner)
+    ranks = Ranks(process_group, no_dist)
+    if ranks.group is not None:
+        ranks = Ranks(_group_of_saves(ranks.group))
+    return _saves.submit(_save, {name: _copied(value) for name, value in _leaves(state_dict).items()}, writer, ranks)
+
+
+_saves = ThreadPoolExecutor(1, "rushlight-checkpoint")
+_groups: WeakKeyDictionary[ProcessGroup, ProcessGroup] = WeakKeyDictionary()
+"""For each group the one in which its background saves exchange messages: the program uses the group itself meanwhile."""
+
+
+def _group_of_saves(group: ProcessGroup) -> ProcessGroup:
+    if group not in _groups:
+        _groups[group] = new_group(
+            group.ranks, group.timeout, use_local_synchronization=True, group_desc="checkpoint", sort_ranks=False
+        )
+    return _groups[group]
+
+
+def _copied(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return copy.deepcopy(value)
+    with no_grad():
+        return value.detach().clone()
 
 
 def _share(leaves: dict[str, Any], ranks: Ranks) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed.tensor.api import distribute_tensor
 from rushlight.distributed.tensor.dtensor import DTensor
 from rushlight.nn.modules.module import Module
-from rushlight.ops.packet import namespaces
+from rushlight.ops import aten
 from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "set_optimizer_state_dict", "set_state_dict",
 ]  # fmt: skip
 
-aten = namespaces.namespace("aten")
 _WRAPPERS = ("module.", "_orig_mod.")
 
 
@@ -60,11 +59,13 @@ def get_model_state_dict(
     model: Module, *, options: StateDictOptions | None = None
 ) -> dict[str, Any]:
     """Return a model's state by names, without those of wrappers. All ranks must call it with `full_state_dict`."""
-    options = options or StateDictOptions()
-    frozen = {name for name, each in model.named_parameters() if not each.requires_grad} if options.ignore_frozen_params else ()
+    options, target = options or StateDictOptions(), _unwrapped(model)
+    frozen: set[str] = set()
+    if options.ignore_frozen_params:
+        frozen = {name for name, each in target.named_parameters() if not each.requires_grad}
     return {
         _plain(name): _whole(value, options)
-        for name, value in _unwrapped(model).state_dict().items()
+        for name, value in target.state_dict().items()
         if name not in frozen
     }  # fmt: skip
 

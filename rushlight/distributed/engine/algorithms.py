@@ -18,7 +18,7 @@ from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.buffers import Buffer, empty, flat
 from rushlight.distributed.engine.reductions import Reduction
 
-RING = 1 << 18  # bytes from which a ring is faster than MPI's reduction, measured with two ranks on one machine
+RING = 1 << 18  # the bytes at which a ring gets faster than MPI's reduction, measured with two ranks on one machine
 _PIECE = 1 << 20  # bytes of a message: the first is added while the next arrives
 
 Requests = Iterator[Any]

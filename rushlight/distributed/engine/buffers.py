@@ -5,6 +5,7 @@ A tensor with gaps or in another order goes through one contiguous copy, its sta
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,11 +30,8 @@ _DATATYPES = {
 
 def empty(sizes: Sequence[int], kind: dtype) -> Tensor:
     """Return a new contiguous tensor without values."""
-    sizes = tuple(sizes)
-    count = 1
-    for size in sizes:
-        count *= size
-    return wrap(TensorImpl(allocate(count * kind.itemsize), sizes, contiguous_strides(sizes), 0, kind, CPU, CPU_KEYS))
+    sizes, nbytes = tuple(sizes), math.prod(sizes) * kind.itemsize
+    return wrap(TensorImpl(allocate(nbytes), sizes, contiguous_strides(sizes), 0, kind, CPU, CPU_KEYS))
 
 
 class Buffer:

@@ -47,7 +47,7 @@ class Work:
         self._request = next(self._requests, None)
         self._outputs = list(outputs)
         self._peers = peers
-        self._keep = keep  # what owns the memory that MPI reads and writes
+        self._keep = keep  # the owner of the memory that MPI reads and writes
         self._status = status
         self._lock = threading.RLock()
         self._done = False
@@ -101,7 +101,7 @@ class Work:
                 self._request = next(self._requests, None)
             if self._finish is not None:
                 self._finish()
-        except BaseException as error:  # of MPI, or of what follows: whoever waits gets it
+        except BaseException as error:  # MPI failed, or a later step: the thread that waits gets the error
             self._error = self._explained(error)
         self._complete()
         return True

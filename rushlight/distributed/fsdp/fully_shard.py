@@ -61,7 +61,12 @@ class FSDPModule:
             state.requires_gradient_sync = requires_gradient_sync
 
     def set_is_last_backward(self, is_last_backward: bool) -> None:
-        """Nothing is put off until the last backward pass, so that this changes nothing."""
+        """Say whether the end of a backward pass waits for the averages of gradients.
+
+        With False they may arrive in `.grad` as late as at the end of the next pass with True.
+        """
+        for state in self._states():
+            state.is_last_backward = is_last_backward
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Say whether the whole parameters are freed after a forward pass, and gathered again for the backward."""

@@ -24,9 +24,7 @@ from rushlight.distributed.tensor.layout import Placements, Spec, part
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 
 @dataclass
@@ -34,7 +32,7 @@ class ShardedParameter:
     """One parameter: its shard (`sharded`, a DTensor), the whole one while it is gathered, and the modules that have it.
 
     `rows` is the length of a rank's part of dimension 0, the same for all ranks; `start` and `count` its place in the flat
-    buffer. Parameters without dimensions have one row.
+    buffer.
     """
 
     owners: list[tuple[Module, str]]

@@ -20,9 +20,11 @@ _outside = runs_as_it_is("it gathers parameters of other ranks, outside of captu
 
 
 class RootContext:
-    """What the sharded modules of one tree share: the order in which they ran, and whether a backward pass is expected."""
+    """What the sharded modules of one tree share: their states, the order in which they ran, and whether a
+    backward pass runs."""
 
     def __init__(self) -> None:
+        self.states: list[ModuleState] = []
         self.order: list[ModuleState] = []
         self.previous_order: list[ModuleState] = []
         self.callback_queued = False
@@ -36,7 +38,7 @@ class ModuleState:
     ) -> None:
         self.module, self.group, self.policy = weakref.ref(module), group, policy
         self.reshard_after_forward = reshard_after_forward
-        self.reshard_after_backward = self.requires_gradient_sync = True
+        self.reshard_after_backward = self.requires_gradient_sync = self.is_last_backward = True
         self.context: RootContext | None = None
         self.is_root = False
         self.forward_prefetch: list[ModuleState] | None = None
@@ -77,6 +79,7 @@ class ModuleState:
                         "fully_shard: a submodule ran before the module that contains it; call the outermost one first"
                     )
                 found.context = context
+                context.states.append(found)
         if self.reshard_after_forward is None:
             self.reshard_after_forward = False
 
@@ -169,11 +172,11 @@ class ModuleState:
 
 def _end_backward(context: RootContext) -> None:
     context.callback_queued = False
-    states = list(dict.fromkeys(context.order))
-    for state in states[::-1]:
+    for state in list(dict.fromkeys(context.order))[::-1]:
         state.end_backward()
-    for state in states[::-1]:
-        state.finish_reduce()
+    for state in context.states[::-1]:
+        if state.is_last_backward:
+            state.finish_reduce()
 
 
 def state_of(module: Module) -> ModuleState | None:

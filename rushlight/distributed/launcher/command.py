@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rushlight.distributed.engine.mpi import HOW_TO_GET
-from rushlight.distributed.launcher.options import Options
+from rushlight.distributed.launcher.options import Options, cores
 
 
 def find_mpirun(given: str | None) -> str:
@@ -23,11 +23,6 @@ def find_mpirun(given: str | None) -> str:
     if found is None:
         raise FileNotFoundError(f"there is no mpirun. {HOW_TO_GET}")
     return found
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def threads_of(options: Options) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -11,11 +10,11 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from rushlight.distributed.launcher.command import command, cores, variables
-from rushlight.distributed.launcher.options import Options, parse
+from rushlight.distributed.launcher.command import command, variables
+from rushlight.distributed.launcher.options import Options, cores, parse
 from rushlight.distributed.launcher.output import Relay
+from rushlight.distributed.launcher.start_rank import die_with_parent
 
-_PR_SET_PDEATHSIG = 1
 _PATIENCE = 10.0  # seconds for mpirun to end its ranks before it is killed itself
 
 
@@ -45,7 +44,7 @@ class _Launch:
         environment = {**os.environ, **variables(options)}
         self._process = subprocess.Popen(
             line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True, errors="replace",
-            start_new_session=True, preexec_fn=_die_with_parent,
+            start_new_session=True, preexec_fn=die_with_parent,
         )  # fmt: skip
 
     def run(self) -> int:
@@ -91,8 +90,3 @@ class _Launch:
         if status:
             print(f"rushlight launch: {self._relay.cause(status)}", file=sys.stderr)
         return status
-
-
-def _die_with_parent() -> None:
-    """Have the kernel end mpirun when the launcher dies."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -26,6 +26,11 @@ class Options:
     mpirun: str | None
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 class _Parser(argparse.ArgumentParser):
     """Takes options with dashes and with underscores, as torchrun does."""
 
@@ -82,7 +87,7 @@ def parse(words: Sequence[str]) -> Options:
 
 def _ranks(reader: argparse.ArgumentParser, text: str) -> int:
     if text in ("auto", "cpu"):
-        return len(os.sched_getaffinity(0))
+        return cores()
     if text == "gpu":
         reader.error("--nproc-per-node gpu: ranks work on CPUs; give a number, or auto for one on each core")
     if not text.isdigit() or text == "0":

@@ -27,10 +27,10 @@ def main() -> int:
     variables["GROUP_RANK"] = str(int(rank) // int(local_size))
     if pin:
         os.sched_setaffinity(0, share(sorted(os.sched_getaffinity(0)), int(local), int(local_size)))
-    _die_with_parent()
+    die_with_parent(signal.SIGKILL)
     child = os.fork()
     if child == 0:
-        _die_with_parent()
+        die_with_parent(signal.SIGKILL)
         os.execvp(command[0], command)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: os.kill(child, number))
@@ -45,9 +45,9 @@ def _report(child: int, status: int) -> int:
     return 128 - status if status < 0 else status
 
 
-def _die_with_parent() -> None:
-    """Have the kernel kill this process when mpirun, or the one that waits for it, dies without doing so."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+def die_with_parent(number: int = signal.SIGTERM) -> None:
+    """Have the kernel send this process a signal when the process that started it dies."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
 def share(cores: list, place: int, count: int) -> list:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from rushlight.core.device import CPU, device
@@ -54,9 +55,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def _build(self) -> None:
         """Share out the parameters, and make the optimizer of this rank's part."""
         self._owners = self._share_out()
-        groups = [
-            {**group, "params": self._mine(group)} for group in self.param_groups
-        ]  # fmt: skip
+        groups = [{**group, "params": self._mine(group)} for group in self.param_groups]
         self.optim = self._optim_constructor(groups, **self._optim_defaults)
         for group, local in zip(self.param_groups, self.optim.param_groups, strict=True):
             for name, value in local.items():
@@ -101,7 +100,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def _exchange(self) -> None:
         """Copy each rank's parameters to the others."""
-        everything = [parameter for group in self.param_groups for parameter in group["params"]]
+        everything = _ordered(self)
         finish = [
             begin_broadcast_all([each for each in everything if self._owners[id(each)] == rank], self.process_group, rank)
             for rank in range(self.world_size)
@@ -118,11 +117,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def _numbered_state(self) -> dict[int, Any]:
         """Return this rank's state by the numbers of parameters in the order of all groups."""
-        numbers = {id(each): number for number, each in enumerate(self._ordered())}
+        numbers = {id(each): number for number, each in enumerate(_ordered(self))}
         return {numbers[id(key)]: value for key, value in self.optim.state.items()}
-
-    def _ordered(self) -> list[Tensor]:
-        return [parameter for group in self.param_groups for parameter in group["params"]]
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of all parameters, as the optimizer itself would without ranks.
@@ -135,17 +131,13 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 f"{self.rank})` on all ranks beforehand if you meant to save the global state."
             )
         packed = super().state_dict()
-        packed["state"] = {number: value for state in self._gathered for number, value in state.items()}
-        packed["state"] = dict(sorted(packed["state"].items()))
+        packed["state"] = dict(sorted((pair for state in self._gathered for pair in state.items()), key=itemgetter(0)))
         return packed
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the state of this rank's parameters from a state of all, which any number of ranks may have saved."""
-        ordered = self._ordered()
-        packed = self.optim.state_dict()
-        places = {id(each): number for number, each in enumerate(
-            parameter for group in self.optim.param_groups for parameter in group["params"]
-        )}  # fmt: skip
+        ordered, packed = _ordered(self), self.optim.state_dict()
+        places = {id(each): number for number, each in enumerate(_ordered(self.optim))}
         packed["state"] = {
             places[id(ordered[number])]: copy.deepcopy(value)
             for number, value in state_dict["state"].items()
@@ -169,6 +161,11 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def join_process_group(self) -> ProcessGroup:
         """Return the group that the state is spread over."""
         return self.process_group
+
+
+def _ordered(optimizer: Optimizer) -> list[Tensor]:
+    """Return an optimizer's parameters in the order of its groups."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
 class _Shadow(JoinHook):

@@ -11,9 +11,7 @@ from typing import Any
 from rushlight.autograd.function import Function
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.functional_operators import functional
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 
 class AverageGradients(Function):

@@ -138,7 +138,8 @@ class Reducer:
                 self._begin()
             if self.static_graph and self._uses is None:
                 self._left[index] += 1
-                self._arrivals.append(index) if index not in self._arrivals else None
+                if index not in self._arrivals:
+                    self._arrivals.append(index)
                 return
             self._left[index] -= 1
             if not self.static_graph or self._left[index] <= 0:
@@ -209,12 +210,13 @@ class Reducer:
     # At its end
 
     def _finish(self) -> None:
+        used = None
         with no_grad():
             for bucket, work in zip(self.buckets, self._works, strict=False):
                 self._await(bucket, work)
             if self._used_map is not None:
                 self._works[-1].wait()
-            used = None if self._used_map is None else self._used_map.tolist()
+                used = self._used_map.tolist()
             for index, parameter in enumerate(self.parameters):
                 if used is None or used[index]:
                     self._hand_over(parameter, self._places[index][1])

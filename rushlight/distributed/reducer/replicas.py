@@ -12,7 +12,7 @@ from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.objects import all_gather_object
 
-BROADCAST_BYTES = 250 << 20  # of one message
+BROADCAST_BYTES = 250 << 20  # limit of one message, whose flat copy takes as much memory
 
 
 def check_same_shapes(parameters: Sequence[Tensor], group: ProcessGroup) -> None:

@@ -11,13 +11,14 @@ from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.dispatch import spec_of
 from rushlight.distributed.tensor.dtensor import DTensor
-from rushlight.distributed.tensor.layout import normalized
+from rushlight.distributed.tensor.layout import normalized, required_mesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate
 from rushlight.distributed.tensor.redistribution import moved
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 
 __all__ = ["distribute_module", "distribute_tensor", "replace_parameter"]
+
 
 def distribute_tensor(
     tensor: Tensor, device_mesh: DeviceMesh | None = None, placements: Sequence[Placement] | None = None, *,
@@ -28,8 +29,7 @@ def distribute_tensor(
     With `src_data_rank=None` each rank takes its part of its own tensor, without communication. RuntimeError for tensors that
     are results of an operation; ValueError for Partial.
     """
-    if device_mesh is None:
-        raise ValueError("distribute_tensor needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
+    device_mesh = required_mesh(device_mesh, "distribute_tensor")
     placed = normalized(placements, device_mesh, tensor.dim())
     if any(isinstance(each, Partial) for each in placed):
         raise ValueError("distribute_tensor cannot make Partial tensors: use DTensor.from_local")
@@ -62,8 +62,7 @@ def distribute_module(
     `partition_fn(name, submodule, mesh)` is called for each submodule; what it leaves is replicated. `input_fn(module, inputs,
     mesh)` and `output_fn(module, outputs, mesh)` change what goes in and comes out. ValueError without a mesh.
     """
-    if device_mesh is None:
-        raise ValueError("distribute_module needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
+    device_mesh = required_mesh(device_mesh, "distribute_module")
     for name, submodule in module.named_modules():
         if partition_fn is not None:
             partition_fn(name, submodule, device_mesh)

@@ -10,9 +10,7 @@ from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.api import distribute_tensor
 from rushlight.distributed.tensor.dtensor import DTensor
 from rushlight.distributed.tensor.placement_types import Placement
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 
 def _constructor(name: str, what: str) -> Callable[..., DTensor]:

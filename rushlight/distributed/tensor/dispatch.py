@@ -19,9 +19,7 @@ from rushlight.distributed.tensor.placement_types import Partial, Placement, Rep
 from rushlight.distributed.tensor.redistribution import moved
 from rushlight.distributed.tensor.rules import RULES, Call, Strategy
 from rushlight.distributed.tensor.special import SPECIAL
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 # The positions of arguments that are sizes of the result: a rank's part of it has other sizes.
 _SIZES = dict.fromkeys(

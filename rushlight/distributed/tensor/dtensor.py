@@ -12,7 +12,7 @@ from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor import dispatch
-from rushlight.distributed.tensor.layout import Placements, Spec, normalized
+from rushlight.distributed.tensor.layout import Placements, Spec, normalized, required_mesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from rushlight.distributed.tensor.redistribution import moved
 
@@ -70,9 +70,9 @@ class DTensor(Tensor):
         """Return the tensor of which this rank's part is `local_tensor`; gradients flow back to it.
 
         Without `shape` and `stride` all parts have the same shape. With `run_check` replicated parts are copied from the first
-        rank. ValueError: `shape` is given without `stride`, or the mesh is missing.
+        rank. RuntimeError: `shape` is given without `stride`. ValueError: the mesh is missing.
         """
-        mesh = _mesh_of(device_mesh)
+        mesh = required_mesh(device_mesh, "from_local")
         placed = normalized(placements, mesh, local_tensor.dim())
         if (shape is None) != (stride is None):
             raise RuntimeError("Found shape or stride alone: give both, or none for parts of one shape")
@@ -136,12 +136,6 @@ class DTensor(Tensor):
         raise RuntimeError("a DTensor has no array of the whole: call full_tensor().numpy() or to_local().numpy()")
 
     __hash__ = Tensor.__hash__
-
-
-def _mesh_of(mesh: DeviceMesh | None) -> DeviceMesh:
-    if mesh is None:
-        raise ValueError("a device_mesh is needed: init_device_mesh('cpu', (ranks,)) makes one")
-    return mesh
 
 
 def _whole_shape(local: Tensor, mesh: DeviceMesh, placements: Placements) -> tuple[int, ...]:

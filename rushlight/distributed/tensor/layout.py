@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rushlight.core.dtype import dtype
+from rushlight.core.strides import wrap_dim
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
@@ -25,6 +26,13 @@ class Spec:
     def placed(self, placements: Placements) -> Spec:
         """Return the same with other placements."""
         return replace(self, placements=placements)
+
+
+def required_mesh(mesh: DeviceMesh | None, caller: str) -> DeviceMesh:
+    """Return the mesh that a function was given. ValueError: it was given none."""
+    if mesh is None:
+        raise ValueError(f"{caller} needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
+    return mesh
 
 
 def part(length: int, ranks: int, rank: int) -> tuple[int, int]:
@@ -67,9 +75,6 @@ def normalized(placements: Sequence[Placement] | None, mesh: DeviceMesh, ndim: i
         if not isinstance(placement, Shard | Replicate | Partial):
             raise TypeError(f"a placement is Shard, Replicate or Partial, got {placement!r}")
         if isinstance(placement, Shard):
-            dim = placement.dim + ndim if placement.dim < 0 else placement.dim
-            if not 0 <= dim < max(ndim, 1):
-                raise IndexError(f"{placement} of a tensor of {ndim} dimensions")
-            placement = Shard(dim)
+            placement = Shard(wrap_dim(placement.dim, ndim))
         made.append(placement)
     return tuple(made)

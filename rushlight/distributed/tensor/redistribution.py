@@ -11,9 +11,7 @@ from rushlight.distributed.gathers import all_gather, all_to_all
 from rushlight.distributed.single_tensors import reduce_scatter_tensor
 from rushlight.distributed.tensor.layout import Placements, Spec, part, sizes_along
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 _OPERATIONS = {
     "sum": RedOpType.SUM, "avg": RedOpType.AVG, "product": RedOpType.PRODUCT, "min": RedOpType.MIN, "max": RedOpType.MAX,

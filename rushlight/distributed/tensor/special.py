@@ -9,9 +9,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed.single_tensors import all_gather_into_tensor
 from rushlight.distributed.tensor.layout import Spec, local_part
 from rushlight.distributed.tensor.placement_types import Shard
-from rushlight.ops.packet import namespaces
-
-aten = namespaces.namespace("aten")
+from rushlight.ops import aten
 
 SPECIAL: dict[str, Callable[[Any, tuple, dict, Sequence[Spec], Sequence[Spec]], Any]] = {}
 """By an operator's name: a function of the operator, its arguments on this rank, and the Specs of inputs and outputs."""
@@ -29,16 +27,15 @@ def _special(*names: str) -> Callable:
 @_special("embedding")
 def embedding(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
     """Look up the rows that this rank has, and give zeros for the others, so that the sum over ranks is the result."""
-    table, indices, *rest = args
+    table, indices = args[:2]
     if not any(placement == Shard(0) for placement in specs[0].placements):
         return op(*args, **kwargs)
     _, (first, *_) = local_part(specs[0].shape, specs[0].mesh, specs[0].placements)
     own = indices - first
     missing = (own < 0) | (own >= table.shape[0])
-    rows = op(table, own.masked_fill(missing, 0), *rest[:0]) if table.shape[0] else None
-    if rows is None:
+    if not table.shape[0]:
         return table.new_zeros((*indices.shape, table.shape[1]))
-    return rows.masked_fill(missing.unsqueeze(-1), 0)
+    return op(table, own.masked_fill(missing, 0)).masked_fill(missing.unsqueeze(-1), 0)
 
 
 @_special("view", "_unsafe_view")

@@ -235,7 +235,7 @@ class GraphTypeChecker:
         if n.op == "placeholder":
             return n.type
         if n.op == "get_attr":
-            return _refine(n, TensorType(_at_path(self.traced, n.target).shape))
+            return _refine(n, TensorType(operator.attrgetter(n.target)(self.traced).shape))
         if n.op == "output":
             n.type = map_arg(n.args[0], _type_of)
             return n.type
@@ -245,10 +245,3 @@ class GraphTypeChecker:
         if rule is None:
             raise RuntimeError(f"No inference rule registered for {n.op} of {targets[0]}!")
         return rule(n) if module is None else rule(n, module)
-
-
-def _at_path(root: Module, path: str) -> Any:
-    found = root
-    for part in path.split("."):
-        found = getattr(found, part)
-    return found

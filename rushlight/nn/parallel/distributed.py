@@ -45,7 +45,8 @@ class DistributedDataParallel(Module, Joinable):
         model(x).sum().backward()  # the .grad are the averages of all ranks
 
     The state dict has the module's keys with `module.` before them. RuntimeError: no parameter requires grad, or ranks have
-    different modules. ValueError: `device_ids` or `output_device` are given, or no group exists.
+    different modules. ValueError: `device_ids`, `output_device`, another `dim` than 0 or `check_reduction` are given, or no
+    group exists.
     """
 
     def __init__(
@@ -58,9 +59,9 @@ class DistributedDataParallel(Module, Joinable):
         Module.__init__(self)
         Joinable.__init__(self)
         self.process_group = _group_of(process_group, device_mesh)
-        _check(module, device_ids, output_device)
+        _check(module, device_ids, output_device, dim, check_reduction)
         self.module = module
-        self.device_mesh, self.dim, self.device_ids, self.output_device = device_mesh, dim, None, None
+        self.device_mesh, self.dim, self.device_ids, self.output_device = device_mesh, 0, None, None
         self.device, self.device_type, self.is_multi_device_module = CPU, "cpu", False
         if None not in (broadcast_buffers, forward_sync_buffers):
             raise ValueError("Cannot specify both broadcast_buffers and forward_sync_buffers: give the latter.")
@@ -273,13 +274,18 @@ def _group_of(group: ProcessGroup | None, mesh: DeviceMesh | None) -> ProcessGro
     return mesh.get_group(0)
 
 
-def _check(module: Module, device_ids: list | None, output_device: Any) -> None:
+def _check(module: Module, device_ids: list | None, output_device: Any, dim: int, check_reduction: bool) -> None:
     places = {str(parameter.device) for parameter in module.parameters()}
     if device_ids or output_device:
         raise ValueError(
             "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU "
             f"modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters "
             f"{places}."
+        )
+    if dim or check_reduction:
+        raise ValueError(
+            f"DistributedDataParallel got dim={dim}, check_reduction={check_reduction}, which have no effect: inputs are not "
+            "scattered over devices, and reductions are always waited for. Leave both out"
         )
     if len({place.partition(":")[0] for place in places}) > 1:
         raise ValueError(f"DistributedDataParallel's input module must be on the same type of devices, but found {places}.")

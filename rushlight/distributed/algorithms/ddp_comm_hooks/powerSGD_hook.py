@@ -7,6 +7,7 @@ Q = M^T P (m x r), and use P Q^T. What that leaves out is added to the next grad
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 
@@ -21,12 +22,11 @@ from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import default_group
 from rushlight.distributed.reducer.buckets import GradBucket
 from rushlight.futures import Future
-from rushlight.ops.packet import namespaces
+from rushlight.ops import aten
 
 __all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
-aten = namespaces.namespace("aten")
-linalg_qr = aten.linalg_qr
+_log = logging.getLogger(__name__)
 
 
 class PowerSGDState:
@@ -35,7 +35,9 @@ class PowerSGDState:
     `matrix_approximation_rank` is r; `start_powerSGD_iter` the first step that compresses (at least 2 with error feedback or
     warm start, so that buckets are laid out for good); `min_compression_rate` how many times smaller the matrices must be
     than the gradient. `use_error_feedback` adds what was left out to the next gradient, `warm_start` begins with the last Q,
-    `orthogonalization_epsilon` is added to the norms of columns. ValueError for a step that is too early.
+    `orthogonalization_epsilon` is added to the norms of columns. `compression_stats` is logged every
+    `compression_stats_logging_frequency` steps. ValueError for a step that is too early. NotImplementedError for
+    `batch_tensors_with_same_shape`.
     """
 
     def __init__(
@@ -49,6 +51,10 @@ class PowerSGDState:
                 "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD can "
                 "only be applied after the first two iterations in DDP."
             )
+        if batch_tensors_with_same_shape:
+            raise NotImplementedError(
+                "PowerSGDState: batch_tensors_with_same_shape is not there: matrices are multiplied one by one. Leave it out"
+            )
         self.process_group = process_group
         self.matrix_approximation_rank = matrix_approximation_rank
         self.start_powerSGD_iter = start_powerSGD_iter
@@ -56,8 +62,8 @@ class PowerSGDState:
         self.use_error_feedback, self.warm_start = use_error_feedback, warm_start
         self.orthogonalization_epsilon = orthogonalization_epsilon
         self.rng = Generator().manual_seed(random_seed)
-        self.compression_stats_logging_frequency = compression_stats_logging_frequency
-        self.batch_tensors_with_same_shape = batch_tensors_with_same_shape
+        self.compression_stats_logging_frequency = max(compression_stats_logging_frequency, 1)
+        self.batch_tensors_with_same_shape = False
         self.iter = 0
         self.error_dict: dict[int, Tensor] = {}
         self.q_memory_dict: dict[int, list[Tensor]] = {}
@@ -124,6 +130,8 @@ def _is_too_early(state: PowerSGDState, bucket: GradBucket) -> bool:
     early = state.iter < state.start_powerSGD_iter
     if bucket.is_last():
         state.iter += 1
+        if not early and state.iter % state.compression_stats_logging_frequency == 0:
+            _log.info("step %d: compression rate %.4g, %d elements before, %d after", state.iter, *state.compression_stats())
     return early
 
 
@@ -198,7 +206,7 @@ def _first_factors(state: PowerSGDState, bucket: GradBucket, matrices: list[Tens
 def _orthogonalize(matrix: Tensor, epsilon: float) -> None:
     """Make the columns orthonormal, in place."""
     if epsilon == 0 and matrix.shape[0] >= matrix.shape[1]:
-        matrix.copy_(linalg_qr(matrix)[0])
+        matrix.copy_(aten.linalg_qr(matrix)[0])
         return
     for column in range(matrix.shape[1]):
         vector = matrix[:, column : column + 1]

@@ -6,6 +6,7 @@ import warnings
 from fnmatch import fnmatch
 
 from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.tensor.layout import required_mesh
 from rushlight.distributed.tensor.parallel.style import ParallelStyle
 from rushlight.nn.modules.module import Module
 
@@ -25,8 +26,7 @@ def parallelize_module(
     None each rank takes its part of its own. ValueError: the mesh is missing or has several dimensions. TypeError for a plan of
     another form.
     """
-    if device_mesh is None:
-        raise ValueError("parallelize_module needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
+    device_mesh = required_mesh(device_mesh, "parallelize_module")
     if device_mesh.ndim != 1:
         raise ValueError(f"Currently only accept 1D device mesh, but found {device_mesh.ndim}: take one of its dimensions")
     if parallelize_plan is None:

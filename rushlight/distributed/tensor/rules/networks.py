@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from rushlight.core.strides import wrap_dim
 from rushlight.distributed.tensor.placement_types import Shard
-from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, positive, rule, same, shards
+from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, rule, same, shards
 
 
 @rule("embedding")
@@ -30,14 +31,14 @@ def embedding_backward(call: Call) -> list[Strategy]:
 def softmax(call: Call) -> list[Strategy]:
     """Whole along the dimension of the softmax."""
     ndim = len(call.specs[0].shape)
-    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [positive(call.argument(1), ndim)]))]
+    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [wrap_dim(call.argument(1), ndim)]))]
 
 
 @rule("_softmax_backward_data", "_log_softmax_backward_data")
 def softmax_backward(call: Call) -> list[Strategy]:
     """Whole along the dimension of the softmax."""
     ndim = len(call.specs[0].shape)
-    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [positive(call.argument(2), ndim)]))]
+    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [wrap_dim(call.argument(2), ndim)]))]
 
 
 @rule("native_layer_norm")

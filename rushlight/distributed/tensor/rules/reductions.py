@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from rushlight.core.strides import wrap_dim
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Shard
-from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, positive, rule, same, shards
+from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, rule, same, shards
 
 
 def _reduced_dims(call: Call) -> list[int]:
@@ -14,7 +15,7 @@ def _reduced_dims(call: Call) -> list[int]:
     dims = call.argument(1)
     if dims is None or (isinstance(dims, Sequence) and not len(dims)) or not isinstance(dims, int | Sequence):
         return list(range(ndim))
-    return [positive(dim, ndim) for dim in ([dims] if isinstance(dims, int) else dims)]
+    return [wrap_dim(dim, ndim) for dim in ([dims] if isinstance(dims, int) else dims)]
 
 
 def _kept(call: Call, dims: list[int]) -> list[Strategy]:
@@ -82,7 +83,7 @@ def vector_norm(call: Call) -> list[Strategy]:
     ndim, dims = len(call.specs[0].shape), call.argument(2)
     if dims is None:
         return [everywhere(call), *(Strategy((cut,), (R,)) for cut in shards(ndim))]
-    whole = [positive(dim, ndim) for dim in ([dims] if isinstance(dims, int) else dims)]
+    whole = [wrap_dim(dim, ndim) for dim in ([dims] if isinstance(dims, int) else dims)]
     return [everywhere(call), *_kept(call, whole)]
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from rushlight.core.strides import wrap_dim
 from rushlight.distributed.tensor.placement_types import Shard
-from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, positive, rule, same, shards
+from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, rule, same, shards
 
 
 def _following(call: Call, goes: dict[int, int]) -> list[Strategy]:
@@ -47,14 +48,14 @@ def _joined(before: tuple[int, ...], after: tuple[int, ...]) -> list[tuple[list[
 def permute(call: Call) -> list[Strategy]:
     """Dimensions in another order."""
     ndim = len(call.outputs[0])
-    return _following(call, {positive(old, ndim): new for new, old in enumerate(call.argument(1))})
+    return _following(call, {wrap_dim(old, ndim): new for new, old in enumerate(call.argument(1))})
 
 
 @rule("transpose")
 def transpose(call: Call) -> list[Strategy]:
     """Two dimensions exchanged."""
     ndim = len(call.outputs[0])
-    a, b = positive(call.argument(1), ndim), positive(call.argument(2), ndim)
+    a, b = wrap_dim(call.argument(1), ndim), wrap_dim(call.argument(2), ndim)
     return _following(call, {dim: {a: b, b: a}.get(dim, dim) for dim in range(ndim)})
 
 
@@ -67,7 +68,7 @@ def t(call: Call) -> list[Strategy]:
 @rule("unsqueeze")
 def unsqueeze(call: Call) -> list[Strategy]:
     """A dimension of length 1 more."""
-    at = positive(call.argument(1), len(call.outputs[0]))
+    at = wrap_dim(call.argument(1), len(call.outputs[0]))
     return _following(call, {dim: dim + (dim >= at) for dim in range(len(call.specs[0].shape))})
 
 
@@ -77,7 +78,7 @@ def squeeze(call: Call) -> list[Strategy]:
     shape = call.specs[0].shape
     dims = call.argument(1)
     chosen = range(len(shape)) if dims is None else [dims] if isinstance(dims, int) else dims
-    gone = [dim for dim in (positive(dim, len(shape)) for dim in chosen) if shape[dim] == 1]
+    gone = [dim for dim in (wrap_dim(dim, len(shape)) for dim in chosen) if shape[dim] == 1]
     return _following(call, {dim: dim - sum(other < dim for other in gone) for dim in range(len(shape)) if dim not in gone})
 
 
@@ -97,7 +98,7 @@ def along_whole_dim(call: Call) -> list[Strategy]:
     given = call.argument(position, 0)
     if call.op._opname in ("flip", "roll", "gather"):
         return [everywhere(call)]
-    cuts = shards(ndim, [positive(given, ndim)])
+    cuts = shards(ndim, [wrap_dim(given, ndim)])
     rest = (R,) * (len(call.specs) - 1)
     return [everywhere(call)] + [Strategy((cut, *rest), (cut,) * len(call.outputs)) for cut in [*cuts, P]]
 
@@ -106,7 +107,7 @@ def along_whole_dim(call: Call) -> list[Strategy]:
 def select(call: Call) -> list[Strategy]:
     """Parts along a dimension, which must be whole, and which then is missing."""
     ndim = len(call.specs[0].shape)
-    at = positive(call.argument(1, 0), ndim)
+    at = wrap_dim(call.argument(1, 0), ndim)
     return _following(call, {dim: dim - (dim > at) for dim in range(ndim) if dim != at})
 
 
@@ -114,7 +115,7 @@ def select(call: Call) -> list[Strategy]:
 def cat(call: Call) -> list[Strategy]:
     """Tensors joined along a dimension, which must be whole."""
     ndim = len(call.outputs[0])
-    at = positive(call.argument(1, 0), ndim)
+    at = wrap_dim(call.argument(1, 0), ndim)
     if call.op._opname == "cat":
         return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [at])), same(call, P)]
     cuts = [Strategy((Shard(dim),) * len(call.specs), (Shard(dim + (dim >= at)),)) for dim in range(ndim - 1)]

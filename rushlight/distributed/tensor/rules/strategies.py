@@ -65,11 +65,6 @@ def same(call: Call, placement: Placement, outputs: Sequence[Placement] | None =
     return Strategy((placement,) * len(call.specs), tuple(outputs or (placement,) * len(call.outputs)))
 
 
-def positive(dim: int, ndim: int) -> int:
-    """Return a dimension counted from the front."""
-    return dim + ndim if dim < 0 else dim
-
-
 def shards(ndim: int, without: Sequence[int] = ()) -> list[Shard]:
     """Return Shard for each of a tensor's dimensions but some."""
     return [Shard(dim) for dim in range(ndim) if dim not in without]
