@@ -36,6 +36,24 @@ def _without_generator(name: str) -> str:
     return "Backend doesn`t support getNewGenerator()" if name == "hpu" else f"{name.upper()} device type not an accelerator."
 
 
+def checked_seed(seed: int) -> int:
+    """Return a seed as an unsigned 64-bit number; RuntimeError for other types and for larger numbers."""
+    if not isinstance(seed, int | np.integer):
+        raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
+    seed = int(seed)
+    if not -(1 << 63) <= seed < 1 << 64:
+        raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
+    return seed % (1 << 64)
+
+
+def state_bytes(state: Tensor) -> bytes:
+    """Return the bytes of a generator's state; TypeError for what is no uint8 tensor."""
+    if not isinstance(state, Tensor) or state.dtype is not uint8:
+        kind = state.dtype if isinstance(state, Tensor) else type(state).__name__
+        raise TypeError(f"expected a torch.ByteTensor, but got {kind}")
+    return state.numpy().tobytes()
+
+
 class Generator:
     """A source of random numbers. The same seed gives the numbers that torch's CPU generator gives.
 
@@ -69,13 +87,9 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart from `seed`, a 64-bit int of which the low 32 bits count; RuntimeError when it is larger."""
-        if not isinstance(seed, int | np.integer):
-            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-        seed = int(seed)
-        if not -(1 << 63) <= seed < 1 << 64:
-            raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
+        seed = checked_seed(seed)
         with self.lock:
-            self._seed = seed % (1 << 64)
+            self._seed = seed
             self.twister = MersenneTwister(self._seed & 0xFFFFFFFF)
         return self
 
@@ -102,10 +116,7 @@ class Generator:
 
     def set_state(self, new_state: Tensor) -> Generator:
         """Continue from what `get_state` gave; TypeError for other dtypes, RuntimeError for other sizes."""
-        if not isinstance(new_state, Tensor) or new_state.dtype is not uint8:
-            kind = new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__
-            raise TypeError(f"expected a torch.ByteTensor, but got {kind}")
-        packed = new_state.numpy().tobytes()
+        packed = state_bytes(new_state)
         if len(packed) != _STATE.size:
             raise RuntimeError(
                 f"Expected a CPUGeneratorImplState of size {_STATE.size} but found the input RNG state size to be "

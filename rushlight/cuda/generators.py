@@ -13,15 +13,13 @@ import numpy as np
 
 from rushlight.core.device import device, gpus, present_device
 from rushlight.core.dtype import int64, uint8
-from rushlight.core.generator import DEFAULT_SEED, Generator
-from rushlight.core.lazy_module import LazyModule
+from rushlight.core.generator import DEFAULT_SEED, Generator, checked_seed, state_bytes
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.cuda import runtime, tensors
 
-secrets = LazyModule("secrets")
 _STATE = struct.Struct("<QQ")
 _MASK = (1 << 64) - 1
-_STEP = 0x9E3779B97F4A7C15  # of the generator SplitMix64, which mixes seeds
+_STEP = 0x9E3779B97F4A7C15  # SplitMix64 adds this constant per draw
 
 
 class DeviceGenerator(Generator):
@@ -34,12 +32,9 @@ class DeviceGenerator(Generator):
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart from a 64-bit seed; RuntimeError when it is larger."""
-        if not isinstance(seed, int | np.integer):
-            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-        if not -(1 << 63) <= int(seed) < 1 << 64:
-            raise RuntimeError(f"manual_seed expected a seed in [-2**63, 2**64), but got {seed}")
+        seed = checked_seed(seed)
         with self.lock:
-            self._seed, self._count = int(seed) & _MASK, 0
+            self._seed, self._count = seed, 0
         return self
 
     def next_seed(self) -> int:
@@ -59,10 +54,7 @@ class DeviceGenerator(Generator):
 
     def set_state(self, new_state: Tensor) -> Generator:
         """Continue from what `get_state` gave; TypeError for other dtypes, RuntimeError for other sizes."""
-        if not isinstance(new_state, Tensor) or new_state.dtype is not uint8:
-            kind = new_state.dtype if isinstance(new_state, Tensor) else type(new_state).__name__
-            raise TypeError(f"expected a torch.ByteTensor, but got {kind}")
-        packed = new_state.numpy().tobytes()
+        packed = state_bytes(new_state)
         if len(packed) != _STATE.size:
             raise RuntimeError("RNG state is wrong size")
         with self.lock:

@@ -65,7 +65,7 @@ _capsules.PyCapsule_New.restype, _capsules.PyCapsule_New.argtypes = py_object, (
 _capsules.PyCapsule_GetPointer.restype, _capsules.PyCapsule_GetPointer.argtypes = c_void_p, (py_object, c_char_p)
 _capsules.PyCapsule_IsValid.argtypes = (c_void_p, c_char_p)
 _capsules.PyCapsule_SetName.argtypes = (py_object, c_char_p)
-_exported: dict[int, tuple] = {}  # what capsules need to stay alive, until their consumers are done
+_exported: dict[int, tuple] = {}  # keeps exported memory alive until its consumer calls the deleter
 _numbers = itertools.count(1)
 
 

@@ -164,7 +164,7 @@ def number(value: bool | int | float | complex, index: int) -> Tensor:
     stream = runtime.current_stream(index)
     bits = _packed(value)
     if runtime.device_at(index).driver.is_capturing(stream):
-        return written(bits, _KINDS[type(value)], index)  # of the graph's memory
+        return written(bits, _KINDS[type(value)], index)  # a graph's numbers live in its own memory
     return _kept_number(bits, _KINDS[type(value)], index, stream)
 
 
