@@ -1,4 +1,4 @@
-"""Run a command of the examples as programs in a terminal do: Ctrl-C ends it, and so does a reader that has gone."""
+"""Run an example's command: Ctrl-C ends it without a traceback, and so does a closed pipe after it (`| head`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-INTERRUPTED = 128 + 2  # what shells say of a program that Ctrl-C ended
+INTERRUPTED = 128 + 2  # the exit status that shells report for a program that SIGINT ended
 
 
 def run(main: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -18,7 +18,7 @@ def run(main: Callable[[Sequence[str]], int]) -> NoReturn:
         print()
         status = INTERRUPTED
     except BrokenPipeError:
-        # Python writes what is left when it exits, to where nobody reads.
+        # Python flushes stdout when it exits. The null device takes the rest, because the pipe has no reader.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     sys.exit(status)

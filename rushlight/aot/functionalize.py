@@ -33,7 +33,8 @@ def _needs_values(node: Node) -> bool:
 
 
 def functionalize(module: GraphModule, includes: Callable[[Node], bool] = lambda root: True) -> None:
-    """Rewrite `module` in place; see the module's docstring. `includes` says of which memory, given the node that made it."""
+    """Rewrite `module` in place; see the module's docstring. Only memory is rewritten
+    whose root, the node that made it, `includes` accepts."""
     memory = WrittenMemory(module.graph, includes)
     if not memory.writes:
         return

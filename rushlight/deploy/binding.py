@@ -208,7 +208,7 @@ def _check_writable(given: Any, name: str) -> None:
     if not _is_native(given):
         raise TypeError(
             f"the model writes to {name}, so it must be an aligned array in native byte order with strides that are positive "
-            "multiples of an element's size: pass a copy"
+            f"multiples of an element's size, got dtype {given.dtype.str} and strides {given.strides} in bytes: pass a copy"
         )
     if not given.flags.writeable:
         raise ValueError(f"the model writes to {name}, and the array is read-only: pass a copy")

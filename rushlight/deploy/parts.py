@@ -411,7 +411,7 @@ class _SymbolCopier:
         if not isinstance(value, Tensor):
             return self._copy_number(value)
         impl = value._impl.alias(tuple(map(self._copy_number, value.shape)), tuple(map(self._copy_number, value.stride())), 0)
-        impl.storage = without_data(UNKNOWN_NBYTES)  # its own, because programs give copies
+        impl.storage = without_data(UNKNOWN_NBYTES)  # each value has its own storage, because programs return copies
         return wrap(impl)
 
     def _copy_number(self, number: object) -> object:

@@ -21,7 +21,7 @@ def refuse_unsupported(module: GraphModule, name: str) -> None:
     """Raise NotExportable for a graph with operators that have no native form; lists them with their source lines."""
     found: dict[str, None] = {}
     for node in module.graph.nodes:
-        is_part = node.target is operator.getitem  # of the results of an operator that is listed itself
+        is_part = node.target is operator.getitem  # the operator whose result this takes apart is listed itself
         if node.op == "call_function" and not is_part and not is_supported(node) and not is_write_back(node):
             found[_describe_node(node)] = None
     if module.meta.get("keep_eager"):

@@ -13,6 +13,7 @@ import numpy as np
 from rushlight.core.dtype import dtype, float32, qint32
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.ops.registry import aten as find
+from rushlight.quantized.arithmetic import quantum_of_product
 from rushlight.quantized.creation import check_zero_point
 from rushlight.quantized.layout import like, make_quantized, one_scale
 from rushlight.quantized.quantizer import (
@@ -20,7 +21,6 @@ from rushlight.quantized.quantizer import (
     by_table,
     dequantize,
     dequantize_rounding_once,
-    inverse_of,
     limits,
     quantize_rounding_first,
     to_integers,
@@ -196,7 +196,7 @@ def quantized_prelu(qx, weight, output_scale, output_zero_point):
     slopes = weight._impl.array.astype(np.int64).reshape(-1, *[1] * max(qx.dim() - 2, 0)) - slope.zero_point
     steps = qx._impl.array.astype(np.int64) - given.zero_point
     products = steps * np.where(steps > 0, one, slopes if slopes.size > 1 else slopes.reshape(()))
-    factor = np.float32(given.scale) * np.float32(slope.scale) * inverse_of(target.scale)
+    factor = quantum_of_product(given.scale, slope.scale, target.scale)
     rounded = np.rint(products.astype(np.float32) * factor)
     return make_quantized(to_integers(rounded + np.float32(target.zero_point), qx.dtype), qx.dtype, target)
 

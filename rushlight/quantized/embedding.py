@@ -37,6 +37,12 @@ def check_indices(indices: Tensor, name: str) -> np.ndarray:
     return indices._impl.array
 
 
+def check_only_sums(mode: int, is_pruned: bool, mapping: Tensor | None, name: str) -> None:
+    """Raise RuntimeError for bags that are no sums, and for pruned tables."""
+    if is_pruned or mapping is not None or mode != 0:
+        raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
+
+
 def _define(bits: str) -> None:
     def embedding(weight, indices, pruned_weights=False):
         name = f"embedding_{bits}"
@@ -48,8 +54,7 @@ def _define(bits: str) -> None:
         compressed_indices_mapping=None, include_last_offset=False,
     ):  # fmt: skip
         name = f"embedding_bag_{bits}"
-        if pruned_weights or compressed_indices_mapping is not None or mode != 0:
-            raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
+        check_only_sums(mode, pruned_weights, compressed_indices_mapping, name)
         packed = unwrapped(weight, EmbeddingPackedParams, name)
         places = check_indices(indices, name)
         return sum_bags(_rows(packed, places, name), places, offsets, per_sample_weights, include_last_offset, name)

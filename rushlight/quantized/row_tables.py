@@ -13,7 +13,7 @@ import numpy as np
 
 from rushlight.core.dtype import float16, float32, uint8
 from rushlight.core.tensor import Tensor, tensor_from_array
-from rushlight.quantized.embedding import check_indices, check_range, sum_bags
+from rushlight.quantized.embedding import check_indices, check_only_sums, check_range, sum_bags
 from rushlight.quantized.registration import CPU, operator
 
 _LEAST = np.float32(1e-8)  # added to ranges before division: that of a row of equal numbers is 0
@@ -84,9 +84,9 @@ class _Form:
         return weight._impl.array.astype(np.float32)
 
 
-def _limits(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _limits(weight: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
     if not weight.shape[-1]:
-        raise RuntimeError("a row without elements has no least one")
+        raise RuntimeError(f"quantized::{name}: expected rows with elements, got shape {list(weight.shape)}")
     return weight.min(-1, keepdims=True), weight.max(-1, keepdims=True)
 
 
@@ -100,16 +100,20 @@ def _define(form: _Form) -> None:
             raise RuntimeError(f"quantized::{name}: optimized_qparams=True is not supported: rows take their own limits")
 
     def prepack(weight, optimized_qparams=False, nbins=200, ratio=0.16):
-        refuse_optimized(optimized_qparams, f"{prefix}_prepack")
-        rows = form.check_floats(weight, f"{prefix}_prepack")
-        return tensor_from_array(form.pack(rows, *_limits(rows)), uint8)
+        name = f"{prefix}_prepack"
+        refuse_optimized(optimized_qparams, name)
+        rows = form.check_floats(weight, name)
+        return tensor_from_array(form.pack(rows, *_limits(rows, name)), uint8)
 
     def prepack_within(weight, rowwise_min_max, optimized_qparams=False, nbins=200, ratio=0.16):
         name = f"{prefix}_prepack_with_rowwise_min_max"
         refuse_optimized(optimized_qparams, name)
         rows = form.check_floats(weight, name)
         if rows.ndim != 2 or tuple(rowwise_min_max.shape) != (len(rows), 2):
-            raise RuntimeError("'rowwise_min_max' must be a 2D tensor with shape [num_rows(weight), 2].")
+            raise RuntimeError(
+                f"quantized::{name}: 'rowwise_min_max' must be a 2D tensor with shape [num_rows(weight), 2], got shapes "
+                f"{list(rowwise_min_max.shape)} and {list(rows.shape)} (weight)"
+            )
         ends = rowwise_min_max._impl.array.astype(np.float32)
         return tensor_from_array(form.pack(rows, ends[:, :1], ends[:, 1:]), uint8)
 
@@ -121,8 +125,7 @@ def _define(form: _Form) -> None:
         compressed_indices_mapping=None, include_last_offset=False,
     ):  # fmt: skip
         name = f"{prefix}_rowwise_offsets"
-        if pruned_weights or compressed_indices_mapping is not None or mode != 0:
-            raise RuntimeError(f"quantized::{name}: only sums of tables that were not pruned are supported")
+        check_only_sums(mode, pruned_weights, compressed_indices_mapping, name)
         table, places = form.check_table(weight, name), check_indices(indices, name)
         check_range(places, len(table), name)
         return sum_bags(form.unpack(table[places]), places, offsets, per_sample_weights, include_last_offset, name)

@@ -17,6 +17,10 @@ def method_of_number(x: int):
     return x.add(1)
 
 
+def legacy_keyword():
+    return torch.LongTensor(2, device="cpu")
+
+
 def too_large():
     return 0xFFFFFFFFFFFFFFFF
 
@@ -26,6 +30,7 @@ def too_large():
     [
         (with_keyword, "print doesn't accept any keyword arguments"),
         (method_of_number, "'int' object has no attribute or method 'add'"),
+        (legacy_keyword, "take sizes or one list, got the keyword 'device'"),
         (too_large, "Integral constant out of range"),
     ],
 )

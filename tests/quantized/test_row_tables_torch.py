@@ -57,6 +57,8 @@ def test_what_is_no_table():
         quantized.embedding_bag_byte_unpack(floats)
     with pytest.raises(RuntimeError, match="expected a table of uint8"):
         quantized.embedding_bag_4bit_unpack(rushlight.zeros(3, 3, dtype=rushlight.uint8))
+    with pytest.raises(RuntimeError, match=r"byte_prepack: expected rows with elements, got shape \[3, 0\]"):
+        quantized.embedding_bag_byte_prepack(floats[:, :0])
     with pytest.raises(RuntimeError, match="must be a 2D tensor with shape"):
         quantized.embedding_bag_byte_prepack_with_rowwise_min_max(floats, rushlight.rand(3, 3))
     packed = quantized.embedding_bag_byte_prepack(floats)

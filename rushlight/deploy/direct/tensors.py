@@ -1,4 +1,4 @@
-"""Operators on tensors in direct programs: which part of the writer writes each, and questions and elements.
+"""Operators on tensors in direct programs: dispatch to pieces, views and writes; queries and single elements.
 
 In: nodes on tensors. Out: nodes collected into pieces, which run as graphs, and calls of
 `include/rushlight/deployed_tensors.h`.

@@ -122,7 +122,7 @@ class Model {
     if (values.length !== inputCount) throw new ModelError(`${this.signatures[name]} takes ${inputCount} values, got ${values.length}`);
     try {
       const inputs = this._take(VALUE_BYTES * inputCount), outputs = this._take(VALUE_BYTES * outputCount);
-      const copies = []; // of the arrays that the model writes to
+      const copies = []; // [bytes of the caller's array, address of its copy], for arrays that the model writes to
       values.forEach((value, place) => this._put(inputs + place * VALUE_BYTES, value, written[place] ? copies : null));
       const status = this._function("run")(this._handle, index, inputs, inputCount, outputs, outputCount);
       for (const [bytes, address] of copies) bytes.set(new Uint8Array(this._memory.buffer, address, bytes.length));

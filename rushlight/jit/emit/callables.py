@@ -246,7 +246,6 @@ class NamedTupleValue(SugaredValue):
             raise ErrorReport(where, f"{self.type.name} takes the fields {', '.join(self.type.fields)}")
         return SimpleValue(emitter.insert("prim::TupleConstruct", parts, self.type, where))
 
-
     def _is_inferred(self, field: str) -> bool:
         """Return whether a field has no annotation."""
         python_class = self.type.python_class
@@ -298,12 +297,14 @@ class LegacyTensorValue(SugaredValue):
     def call(
         self, where: SourceRange, emitter: Emitter, args: Sequence[NamedValue], keywords: Sequence[NamedValue]
     ) -> SugaredValue:
+        if keywords:
+            raise ErrorReport(where, f"Legacy tensor constructors take sizes or one list, got the keyword '{keywords[0].name}'")
         kind = [NamedValue(where, emitter.constant(self.dtype, where), "dtype")]
         values = [emitter.value_of(each) for each in args]
         if all(value.type == INT for value in values):
             sizes = emitter.insert("prim::ListConstruct", values or [emitter.constant(0, where)], ListType(INT), where)
             return emitter.emit_operator("aten::empty", where, [NamedValue(where, sizes)], kind)
-        if len(values) != 1 or keywords:
+        if len(values) != 1:
             raise ErrorReport(where, "Legacy tensor constructor got multiple positional arguments that were not all integers")
         return emitter.emit_operator("aten::tensor", where, args, kind)
 

@@ -287,7 +287,7 @@ class CallEmitter:
             raise ErrorReport(tree.range, "len expects exactly one argument")
         target = self.emit_sugared(tree.inputs[0])
         value = target.simple_value()
-        if getattr(target, "has_own_length", False):
+        if target.has_own_length:
             return target.attribute(tree.range, self, "__len__").call(tree.range, self, [], [])
         if value is not None and isinstance(value.type, ClassType):
             return self.simple.attribute(tree.range, value, "__len__").call(tree.range, self, [], [])

@@ -77,6 +77,11 @@ class SugaredValue:
         """Return the elements for a loop that is unrolled at compile time; None if the loop runs in the graph."""
         return None
 
+    @property
+    def has_own_length(self) -> bool:
+        """Return whether a user's class defines `__len__` for it."""
+        return False
+
     def length(self, where: SourceRange, emitter: Emitter) -> Value:
         """Emit `len(value)`."""
         raise ErrorReport(where, f"{self.kind()} is not iterable")

@@ -11,6 +11,8 @@ from rushlight.jit.operators.registry import declare_operator
 from rushlight.ops.construct import tensor
 from rushlight.random import manual_seed
 
+_NUMBERS = ("bool", "float", "int", "complex")  # bool is first, because a bool would convert to any of the others
+
 
 def _is(a: object, b: object) -> bool:
     return a is b or type(a) is type(b) and isinstance(a, int | float | complex) and a == b
@@ -94,13 +96,13 @@ def _register_tensor_properties() -> None:
     register("prim::grad(Tensor a) -> Tensor(*)", lambda a: a.grad)
     register("prim::data(Tensor(a) a) -> Tensor(a)", lambda a: a.data)
     register("aten::item(Tensor self) -> Scalar", Tensor.item)
-    for kind in ("bool", "float", "int", "complex"):  # a bool would convert to any of the others
+    for kind in _NUMBERS:
         register(f"aten::tensor.{kind}({kind} t, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False)"
                  " -> Tensor",
                  _make_tensor)  # fmt: skip
     register("aten::tensor(t[] data, *, ScalarType? dtype=None, Device? device=None, bool requires_grad=False) -> Tensor",
              _make_tensor)  # fmt: skip
-    for kind in ("bool", "float", "int", "complex"):  # a bool would convert to any of the others
+    for kind in _NUMBERS:
         register(f"aten::as_tensor.{kind}({kind} t, *, ScalarType? dtype=None, Device? device=None) -> Tensor", _make_tensor)
     register("aten::as_tensor.list(t[] data, *, ScalarType? dtype=None, Device? device=None) -> Tensor", _make_tensor)
     register("aten::as_tensor(Tensor(a) data, *, ScalarType? dtype=None, Device? device=None) -> Tensor(a|b)", _as_tensor)

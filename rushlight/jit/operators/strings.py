@@ -12,7 +12,7 @@ from rushlight.jit.operators.registry import declare_operator
 _BLANKS = " \n\t\f\v"
 _SPECIFIER = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]+)?(.)")
 _WHOLE = 2.0**63
-_LETTERS = "sdieEfFc"  # after a percent sign
+_LETTERS = "sdieEfFc"  # the specifiers that TorchScript has
 _KIND_NAMES = {str: "String", int: "Int", float: "Double", bool: "Bool", list: "GenericList", dict: "GenericDict",
                tuple: "Tuple", complex: "ComplexDouble", type(None): "None"}  # fmt: skip
 

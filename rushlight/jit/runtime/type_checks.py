@@ -180,10 +180,14 @@ def _convert_object(value: object, kind: ClassType) -> ScriptObject:
         try:
             made.slots[name] = to_script(getattr(value, name), attribute.type)
         except AttributeError:
-            raise CannotConvert(f"Tried to cast object to type {kind.name} but object was missing attribute {name}") from None
+            raise _missing_attribute(kind, name) from None
         except CannotConvert as error:
             raise CannotConvert(f"Attribute '{name}' of {kind.name}: {error}") from None
     return made
+
+
+def _missing_attribute(kind: ClassType, name: str) -> CannotConvert:
+    return CannotConvert(f"Tried to cast object to type {kind.name} but object was missing attribute {name}")
 
 
 def _text_of(value: bytes) -> str:
@@ -246,7 +250,7 @@ def _convert_simple(value: object, kind: Type) -> object:
     if isinstance(kind, ClassType) and not isinstance(value, ScriptObject) and not kind.is_module:
         missing = next((name for name in kind.attributes if not hasattr(value, name)), None)
         if missing is not None:
-            raise CannotConvert(f"Tried to cast object to type {kind.name} but object was missing attribute {missing}")
+            raise _missing_attribute(kind, missing)
     if isinstance(kind, InterfaceType) and not is_instance(value, kind):
         given = f"'{value.type}', which is not compatible with interface '{kind}'"
         raise CannotConvert(f"Expected a value of type '{kind}' but got {given}")

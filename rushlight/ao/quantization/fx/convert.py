@@ -38,7 +38,6 @@ quantized = namespaces.namespace("quantized")
 class _Converting:
     def __init__(self, module: GraphModule, plan: Plan) -> None:
         self.module, self.graph, self.plan = module, module.graph, plan
-        self.static = STATIC_LAYERS
         self.quantized: dict[Node, Node] = {}  # each node's result as a quantized tensor
         self.real: dict[Node, Node] = {}  # each node's result as a float tensor
         self.source: dict[Node, Node] = {}  # observer node -> the node that it observes
@@ -123,7 +122,7 @@ class _Converting:
             self.replaced.append(node)
         elif role == SAME:
             node.args = (self._as_quantized(node.args[0]), *map_arg(node.args[1:], self._as_real))
-            self._swap(node, self.static)
+            self._swap(node, STATIC_LAYERS)
             self.quantized[node] = node
         elif role == CAT:
             node.args = ([self._as_quantized(each) for each in node.args[0]], *node.args[1:])
@@ -144,19 +143,19 @@ class _Converting:
         """Keep a node on float tensors: float operators, and layers that quantize their input themselves."""
         node.args, node.kwargs = map_arg(node.args, self._as_real), map_arg(node.kwargs, self._as_real)
         if role == DYNAMIC:
-            self._swap(node, {**self.static, **DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS})
+            self._swap(node, {**STATIC_LAYERS, **DEFAULT_DYNAMIC_QUANT_MODULE_MAPPINGS})
         self.real[node] = node
 
     def _quantize_layer(self, node: Node) -> None:
         module, observer = module_of(self.module, node), self.observers[node]
         node.args = (self._as_quantized(node.args[0]), *node.args[1:])
         # The layer was called before; the results of all calls share one scale.
-        if isinstance(module, tuple(self.static.values())):
+        if isinstance(module, tuple(STATIC_LAYERS.values())):
             scale, zero_point = observer.calculate_qparams()
             module.scale, module.zero_point = float(scale), int(zero_point)
         else:
             module.activation_post_process = observer
-            self._swap(node, self.static)
+            self._swap(node, STATIC_LAYERS)
         self.quantized[node] = node
 
     def _swap(self, node: Node, mapping: dict) -> None:

@@ -1,4 +1,4 @@
-// What scripted programs that are written statement by statement format, print and parse.
+// Formatting, printing and parsing in scripted programs that are written statement by statement.
 #pragma once
 
 #include <rushlight/deployed_strings.h>

@@ -1,6 +1,6 @@
 // One run of a scripted program that is written statement by statement, and its lists, tuples and objects.
 //
-// They are references, as in Python. All memory is the run's. What goes wrong is noted in `status`, with a sentence in the
+// Lists and objects are references, as in Python. All memory is the run's. What goes wrong is noted in `status`, with a sentence in the
 // handle, and the program leaves at its next check.
 #pragma once
 

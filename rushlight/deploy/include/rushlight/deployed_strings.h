@@ -14,7 +14,7 @@ struct strings : lists {
     characters* held = (characters*)take((int64_t)sizeof(characters) + size + 1);
     any made;
     made.kind = RL_CONSTANT(STRING);
-    made.as.text = &nothing;  // where there is no memory, which the next check says
+    made.as.text = &nothing;  // the result without memory: `take` has set `status`
     if (!held) return made;
     char* bytes = (char*)(held + 1);
     if (data && size) memcpy(bytes, data, (size_t)size);
@@ -178,7 +178,8 @@ struct strings : lists {
     for (int64_t i = 0; !status && i < count; ++i) append(made, part(a, i, i + 1));
     return made;
   }
-  any padded(const any& a, int64_t width, const any& with, int left, int right) {  // of 2 parts
+  // Fills a string up to `width` characters: on the left, on the right, or on both sides.
+  any padded(const any& a, int64_t width, const any& with, int left, int right) {
     const int64_t missing = width - length(a);
     if (missing <= 0) return a;
     const int64_t before = left && right ? missing / 2 + (missing & width & 1) : left ? missing : 0;
@@ -261,9 +262,9 @@ struct strings : lists {
     return text_of(bytes, count);
   }
 
-  // Slices, of lists too
+  // Slices of strings and of lists
 
-  // What a slice takes of so many: the first, the step, and how many. None is the end that it stands for.
+  // Sets the first index of a slice of `count` items, and how many items it takes. None as start or end means that end.
   bool bounds(const any& start, const any& end, int64_t step, int64_t count, int64_t& first, int64_t& taken) {
     if (!step) fail(failed, "ValueError: slice step cannot be zero");
     if (status) return false;
