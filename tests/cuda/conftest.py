@@ -15,7 +15,7 @@ if not HAS_GPU:
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
 
-@pytest.fixture(scope="package", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def gpu():
     """Use a GPU for these tests, and none for other folders' tests that run later."""
     if not HAS_GPU:
