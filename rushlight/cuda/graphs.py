@@ -21,6 +21,7 @@ from rushlight.cuda.streams import Stream, StreamContext, current_stream, requir
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
 
+_CAPTURE_MODES = ("global", "thread_local", "relaxed")
 _WARM_UP_RUNS = 3  # before a capture: kernels are loaded, and memory is at hand
 
 
@@ -39,9 +40,12 @@ def graph_pool_handle() -> tuple[int, int]:
 
 
 class CUDAGraph:
-    """A captured graph."""
+    """A captured graph. Its capture is "relaxed" in CUDA's sense, whatever `capture_error_mode` says: the allocator may ask the
+    driver for memory meanwhile. NotImplementedError for `keep_graph`."""
 
     def __init__(self, keep_graph: bool = False):
+        if keep_graph:
+            raise NotImplementedError("CUDAGraph(keep_graph=True): only the executable graph is kept; leave keep_graph out")
         require_device()
         self._executable: int | None = None
         self._pool: tuple[int, int] | None = None
@@ -50,6 +54,8 @@ class CUDAGraph:
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
         """Capture the later work of the current stream, which must not be the default one."""
+        if capture_error_mode not in _CAPTURE_MODES:
+            raise RuntimeError(f"expected capture_error_mode in {_CAPTURE_MODES}, got {capture_error_mode!r}")
         if self._executable is not None:
             raise RuntimeError("This CUDAGraph instance already owns a captured graph: call reset() first")
         stream = current_stream()
@@ -99,7 +105,7 @@ class graph:  # noqa: N801  (torch's name)
         self, cuda_graph: CUDAGraph, pool: tuple[int, int] | None = None, stream: Stream | None = None,
         capture_error_mode: str = "global",
     ):  # fmt: skip
-        self.cuda_graph, self.pool = cuda_graph, pool
+        self.cuda_graph, self.pool, self.capture_error_mode = cuda_graph, pool, capture_error_mode
         self.stream = Stream() if stream is None else stream
 
     def __enter__(self) -> None:
@@ -107,7 +113,7 @@ class graph:  # noqa: N801  (torch's name)
         gc.collect()
         self._stack = ExitStack()
         self._stack.enter_context(StreamContext(self.stream))
-        self.cuda_graph.capture_begin(self.pool)
+        self.cuda_graph.capture_begin(self.pool, self.capture_error_mode)
 
     def __exit__(self, *error: object) -> None:
         with self._stack:
@@ -119,14 +125,17 @@ def make_graphed_callables(
     allow_unused_input: bool = False, pool: tuple[int, int] | None = None,
 ) -> Any:  # fmt: skip
     """Return functions or modules whose forward and backward are captured graphs. Arguments must be tensors of the sizes of the
-    samples, which tell by `requires_grad` what gets gradients."""
+    samples, which tell by `requires_grad` what gets gradients. RuntimeError if a result does not depend on one of these, unless
+    `allow_unused_input`."""
     several = isinstance(callables, tuple | list)
     given = zip(callables, sample_args, strict=True) if several else [(callables, sample_args)]
-    made = [_graphed(function, samples, num_warmup_iters, pool) for function, samples in given]
+    made = [_graphed(function, samples, num_warmup_iters, allow_unused_input, pool) for function, samples in given]
     return tuple(made) if several else made[0]
 
 
-def _graphed(function: Callable, samples: tuple, warm_up: int, pool: tuple[int, int] | None) -> Callable:
+def _graphed(
+    function: Callable, samples: tuple, warm_up: int, allow_unused: bool, pool: tuple[int, int] | None
+) -> Callable:  # fmt: skip
     parameters = tuple(function.parameters()) if hasattr(function, "parameters") else ()
     inputs = (*samples, *parameters)
     wanted = [tensor for tensor in inputs if tensor.requires_grad]
@@ -136,7 +145,7 @@ def _graphed(function: Callable, samples: tuple, warm_up: int, pool: tuple[int, 
         for _ in range(warm_up):
             results = [value for value in tree_flatten(function(*samples))[0] if value.requires_grad]
             if results and wanted:
-                grad(results, wanted, [value.detach() * 0 + 1 for value in results], allow_unused=True)
+                grad(results, wanted, [value.detach() * 0 + 1 for value in results], allow_unused=allow_unused)
     current_stream().wait_stream(side)
     ahead, back = CUDAGraph(), CUDAGraph()
     with graph(ahead, pool=pool):
@@ -146,7 +155,7 @@ def _graphed(function: Callable, samples: tuple, warm_up: int, pool: tuple[int, 
     found: Sequence[Tensor | None] = ()
     if trained and wanted:
         with graph(back, pool=ahead.pool()):
-            found = grad(trained, wanted, seeds, allow_unused=True)
+            found = grad(trained, wanted, seeds, allow_unused=allow_unused)
     gradients = iter(found)
     by_input = [next(gradients) if tensor.requires_grad and found else None for tensor in inputs]
 

@@ -87,7 +87,9 @@ def _flat(prefix: str, found: dict[str, Any]) -> dict[str, Any]:
 
 
 def memory_snapshot(mempool_id: object = None) -> list[dict[str, Any]]:
-    """Return the allocator's segments and their blocks."""
+    """Return the allocator's segments and their blocks. NotImplementedError for a pool: segments of all are given."""
+    if mempool_id is not None:
+        raise NotImplementedError("memory_snapshot: segments are not given by pool; leave mempool_id out")
     require_device()
     return [
         {
@@ -103,13 +105,14 @@ def memory_snapshot(mempool_id: object = None) -> list[dict[str, Any]]:
 
 
 def memory_summary(device: _Device = None, abbreviated: bool = False) -> str:
-    """Return a table of the allocator's counters."""
+    """Return a table of the allocator's counters; `abbreviated`, without what was allocated and freed over time."""
     require_device()
     index, rows = index_of(device), memory_stats_as_nested_dict(device)
-    lines = [f"Memory of cuda:{index}", f"{'':18}{'now':>16}{'peak':>16}{'allocated':>16}{'freed':>16}"]
+    columns = ["current", "peak"] if abbreviated else ["current", "peak", "allocated", "freed"]
+    lines = [f"Memory of cuda:{index}", f"{'':18}" + "".join(f"{'now' if name == 'current' else name:>16}" for name in columns)]
     for name, row in rows.items():
         if isinstance(row, dict):
-            lines.append(f"{name:18}" + "".join(f"{value:>16,}" for value in row["all"].values()))
+            lines.append(f"{name:18}" + "".join(f"{row['all'][column]:>16,}" for column in columns))
     return "\n".join([*lines, f"retries {rows['num_alloc_retries']}, failures {rows['num_ooms']}"])
 
 

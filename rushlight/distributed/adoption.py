@@ -67,7 +67,7 @@ def join(store: Store, rank: int, size: int, timeout: timedelta) -> None:
     places.set_timeout(timeout)
     places.set(f"space{rank}", myself().space)
     if rank == 0:
-        places.set("folder", _start_agents(places, size, timeout))
+        places.set("folder", _start_agents(places, size))
     folder = Path(places.get("folder").decode())
     if not folder.parts:
         raise DistBackendError("rank 0 could not start MPI for the ranks; its error says why")
@@ -78,7 +78,7 @@ def join(store: Store, rank: int, size: int, timeout: timedelta) -> None:
     endings.at_exit((folder / f"{rank}.done").touch, after_mpi=True)
 
 
-def _start_agents(places: Store, size: int, timeout: timedelta) -> str:
+def _start_agents(places: Store, size: int) -> str:
     """Start mpirun with an agent for each rank; return the folder of what they were told. The others learn of an error."""
     try:
         mine = myself().space

@@ -203,3 +203,16 @@ def test_questions():
     free, total = torch.cuda.mem_get_info()
     assert 0 <= free <= total
     assert torch.accelerator.is_available() and torch.accelerator.current_accelerator() == torch.device("cuda")
+
+
+def test_arguments_of_captures_are_not_ignored():
+    with pytest.raises(NotImplementedError, match="keep_graph"):
+        torch.cuda.CUDAGraph(keep_graph=True)
+    with torch.cuda.stream(torch.cuda.Stream()), pytest.raises(RuntimeError, match="got 'strict'"):
+        torch.cuda.CUDAGraph().capture_begin(capture_error_mode="strict")
+    sample = torch.ones(2, device="cuda", requires_grad=True)
+    with pytest.raises(RuntimeError):
+        torch.cuda.make_graphed_callables(lambda x, y: x * 2, (sample, sample.detach().clone().requires_grad_()))
+    with pytest.raises(NotImplementedError, match="mempool_id"):
+        torch.cuda.memory_snapshot((0, 1))
+    assert "freed" in torch.cuda.memory_summary() and "freed" not in torch.cuda.memory_summary(abbreviated=True)
