@@ -150,7 +150,7 @@ class Gpus:
         self.copy_bytes: Callable | None = None
         self.seed_all: Callable[[int], None] | None = None
         self.generators: Callable[[], list] = list
-        self.first_seed: int | None = None  # for generators that do not exist yet
+        self.first_seed: int | None = None  # generators that are made later start from it
 
     def seed(self, seed: int) -> None:
         """Restart the generators of all GPUs, also of those that are used later."""

@@ -6,7 +6,7 @@ import pytest
 
 from tests.distributed.ranks import needs_mpi, results
 
-SAVED_AFTER = 2  # as in training_cases, which imports torch
+SAVED_AFTER = 2  # training_cases has the same number, but imports torch
 
 pytestmark = needs_mpi
 

@@ -65,7 +65,7 @@ class DeviceLauncher:
         """Put a kernel on the current stream."""
         if 0 in grid:
             return
-        aligned = {True: True, False: True}  # of pointers, of numbers: each choice of both is another kernel
+        aligned = {True: True, False: True}  # whether pointers are aligned, and numbers: each choice is another kernel
         for value, is_pointer in zip(arguments, self._pointers[kernel], strict=True):
             if value % _ALIGNMENT:
                 aligned[is_pointer] = False

@@ -18,7 +18,7 @@ from rushlight.inductor.size_checks import make_binder
 from rushlight.inductor.sizes import Size, evaluate
 from rushlight.inductor.triton.launcher import Launcher, Memory
 
-State = list[tuple[int, StorageImpl, int]]  # of each constant: version, storage, the storage's generation
+State = list[tuple[int, StorageImpl, int]]  # each constant's version, its storage, and the storage's generation
 
 
 class TritonGraph:

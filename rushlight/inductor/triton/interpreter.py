@@ -28,7 +28,7 @@ from rushlight.core.thread_state import state
 from rushlight.inductor.codegen.triton.program import TritonProgram
 
 BFLOAT16_NAN = 0x7FC0
-POISON = 77  # what loads of integers give outside of their mask
+POISON = 77  # the value of integer loads outside of their mask
 
 
 class TritonMissing(RuntimeError):

@@ -69,7 +69,7 @@ class StatementWriter:
         self.local: dict[str, Term] = {}
         self.unfused = False
         self.widens = True  # halves are converted to float32 when they are loaded
-        self.other = ""  # what masked loads give outside of the mask
+        self.other = ""  # the value of masked loads outside of the mask
         self.checked: list[str] = []  # conditions that all checked indices fulfil
         self._axes: dict[str, frozenset[str]] = {axis: frozenset((axis,)) for axis in masks}
         self._texts: dict[str, Term] = {}

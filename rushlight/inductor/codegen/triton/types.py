@@ -12,7 +12,7 @@ from rushlight.inductor.sizes import Size
 POINTERS = {
     "bool": "*i1", "uint8": "*u8", "int8": "*i8", "int16": "*i16", "int32": "*i32", "int64": "*i64",
     "float16": "*fp16", "bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64",
-    "complex64": "*fp32", "complex128": "*fp64",  # as pairs
+    "complex64": "*fp32", "complex128": "*fp64",  # a complex number is a pair of floats
 }  # fmt: skip
 HALVES = ("float16", "bfloat16")
 LARGEST_FLOAT = 3.4028235677973366e38  # larger numbers round to infinity as float32
