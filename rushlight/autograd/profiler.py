@@ -75,16 +75,19 @@ class profile:  # noqa: N801  (torch's name)
     Afterwards it has `function_events`, `key_averages()`, `table()`, `total_average()` and `export_chrome_trace(path)`. With
     `record_shapes`, `with_stack`, `profile_memory` and `with_flops` events have their inputs' shapes, the program's frames, the
     bytes of new memory among results, and the floating-point operations of products. `use_cpu=False` is a ValueError, and so is
-    a `use_device` that is not there. `use_kineto` chooses between two recorders of PyTorch, of which Kineto is not there:
-    RuntimeError if it is True.
+    a `use_device` that is not there; `use_cuda` is an older name of the device "cuda". `use_kineto` chooses between two recorders
+    of PyTorch, of which Kineto is not there: RuntimeError if it is True.
     """
 
     def __init__(
-        self, enabled: bool = True, *, use_device: str | None = None, record_shapes: bool = False, with_flops: bool = False,
-        profile_memory: bool = False, with_stack: bool = False, use_kineto: bool = False, use_cpu: bool = True,
+        self, enabled: bool = True, *, use_cuda: bool = False, use_device: str | None = None, record_shapes: bool = False,
+        with_flops: bool = False, profile_memory: bool = False, with_stack: bool = False, use_kineto: bool = False,
+        use_cpu: bool = True,
     ) -> None:  # fmt: skip
         if not use_cpu:
             raise ValueError("profile: only the CPU is there to be watched, got use_cpu=False")
+        if use_cuda:  # an older name for use_device="cuda"
+            use_device = "cuda"
         if use_device not in (None, "cpu"):
             raise ValueError(f"profile: only the CPU is there to be watched, got use_device={use_device!r}")
         if use_kineto:

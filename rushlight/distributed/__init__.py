@@ -70,6 +70,7 @@ from rushlight.distributed.objects import (
     send_object_list,
 )
 from rushlight.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from rushlight.distributed.single_tensors import all_gather_into_tensor, all_to_all_single, reduce_scatter_tensor
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore
 from rushlight.distributed.subgroups import new_group, new_subgroups, new_subgroups_by_enumeration, split_group

@@ -17,45 +17,15 @@ import tempfile
 import time
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import parse_qs, urlparse
 
 from rushlight.distributed.engine import endings
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.peers import myself
 from rushlight.distributed.launcher.command import find_mpirun
 from rushlight.distributed.launcher.start_rank import die_with_parent
-from rushlight.distributed.stores import FileStore, PrefixStore, Store, TCPStore
+from rushlight.distributed.stores import PrefixStore, Store
 
 _AGENT = Path(__file__).parent / "launcher" / "agent.py"
-
-
-def rank_and_size(method: str | None, rank: int, size: int) -> tuple[int, int]:
-    """Return this process's rank and the number of ranks: those given, those of the method's address, or of the environment."""
-    query = parse_qs(urlparse(method or "").query)
-    rank = rank if rank >= 0 else int(query.get("rank", [os.environ.get("RANK", "-1")])[0])
-    size = size if size >= 0 else int(query.get("world_size", [os.environ.get("WORLD_SIZE", "-1")])[0])
-    return rank, size
-
-
-def meeting_place(method: str | None, rank: int, size: int, timeout: timedelta) -> Store:
-    """Return the store of a method: env:// (also for None), tcp://HOST:PORT, file://PATH. ValueError: a variable is missing."""
-    address = urlparse(method or "env://")
-    if address.scheme == "file":
-        return FileStore(address.path, size)
-    if address.scheme == "tcp":
-        host, port = address.hostname or "", address.port or 0
-    else:
-        host, port = _variable("MASTER_ADDR"), int(_variable("MASTER_PORT"))
-    return TCPStore(host, port, size, is_master=rank == 0, timeout=timeout)
-
-
-def _variable(name: str) -> str:
-    if name not in os.environ:
-        raise ValueError(
-            f"Error initializing torch.distributed using env:// rendezvous: environment variable {name} expected, but not set. "
-            "Start the program by `rushlight launch -n N program.py` where it does not start its ranks itself"
-        )
-    return os.environ[name]
 
 
 def join(store: Store, rank: int, size: int, timeout: timedelta) -> None:

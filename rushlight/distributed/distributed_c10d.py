@@ -15,14 +15,14 @@ from rushlight.distributed import (
     Work,
     _make_nccl_premul_sum,
     groups,
-    rendezvous,
+    shared_store,
 )
 from rushlight.distributed.arguments import check_tensor as _check_single_tensor
 from rushlight.distributed.arguments import check_tensors as _check_tensor_list
 from rushlight.distributed.engine.reduce_op import RedOpType
 
 _get_default_group = groups.default_group
-_get_default_store = rendezvous.default_store
+_get_default_store = shared_store.default_store
 _resolve_process_group = groups.group_by_name
 
 __all__ = [

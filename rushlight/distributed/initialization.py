@@ -5,9 +5,10 @@ from __future__ import annotations
 import warnings
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlparse
 
 from rushlight.core.device import device
-from rushlight.distributed import adoption, environment
+from rushlight.distributed import adoption, environment, rendezvous
 from rushlight.distributed.backends import Backend, check_backend
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.engine import endings, mpi
@@ -45,8 +46,8 @@ def init_process_group(
         dist.destroy_process_group()
 
     A program that was started without a launcher is the only rank of its world. RuntimeError: mpi4py or MPI is missing; the
-    backend is "nccl" or another that is not there; a launcher of another MPI was used. ValueError: called twice; `rank` or
-    `world_size` are not MPI's; `init_method` is of an unknown kind, or its variables are not set. DistBackendError: not all
+    backend is "nccl" or another that is not there; a launcher of another MPI was used; `init_method` is of an unknown kind. ValueError: called twice; `rank` or
+    `world_size` are not MPI's; variables of `init_method` are not set. DistBackendError: not all
     ranks come in time.
     """
     if registry.default is not None:
@@ -67,9 +68,9 @@ def init_process_group(
 def _new_world(limit: timedelta, method: str | None, store: Store | None, rank: int, size: int) -> World:
     found = environment.launched()
     if found is None or found.by == "torchrun":
-        rank, size = adoption.rank_and_size(method, rank, size)
+        rank, size = rendezvous.rank_and_size(method, rank, size)
         if size > 1:
-            adoption.join(store or adoption.meeting_place(method, rank, size, limit), rank, size, limit)
+            adoption.join(store or rendezvous.meeting_place(method, rank, size, limit), rank, size, limit)
     count = mpi.start().COMM_WORLD.size
     if found is not None and found.by != "torchrun" and found.size > 1 == count:
         raise RuntimeError(
@@ -85,8 +86,9 @@ def _new_world(limit: timedelta, method: str | None, store: Store | None, rank: 
 def _check_method(method: str | None, store: Store | None) -> None:
     if method is not None and store is not None:
         raise AssertionError("Cannot specify both init_method and store.")
-    if method is not None and not method.startswith(("env://", "tcp://", "file://")):
-        raise ValueError(f"init_method must start with env://, tcp:// or file://, got {method!r}")
+    scheme = urlparse(method or "env://").scheme
+    if not rendezvous.is_known(scheme):
+        raise RuntimeError(f"No rendezvous handler for {scheme}://, which init_method={method!r} asks for")
 
 
 def check_device(device_id: device | int | None) -> None:

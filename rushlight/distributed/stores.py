@@ -6,12 +6,14 @@ MPI's ranks do not need one to meet. Programs and packages use them to exchange 
 from __future__ import annotations
 
 import fcntl
+import functools
 import json
 import os
 import socket
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +21,8 @@ from rushlight.distributed.engine.errors import DistNetworkError, DistStoreError
 
 _DEFAULT_TIMEOUT = timedelta(seconds=300)
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5e-3, 20e-3  # seconds between two looks for a key
+_OPEN_STORES, _WORKERS = "refcount/", "/workers"
+"""The keys that count the stores which are open on a file, and the processes at a server."""
 
 
 class _Table:
@@ -81,7 +85,7 @@ class Store:
 
     def _call(self, action: str, *arguments: Any) -> Any:
         """Run a method of the table. Stores say where that is."""
-        raise NotImplementedError(f"{type(self).__name__} does not say where its values are")
+        raise NotImplementedError(f"Not implemented. {type(self).__name__} has no {action}")
 
     @property
     def timeout(self) -> timedelta:
@@ -118,7 +122,7 @@ class Store:
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         """Wait until all keys are set. DistStoreError after `timeout`, or the store's."""
-        self._until(lambda: self.check(keys) or None, f"wait for {list(keys)}", timeout)
+        self._until(lambda: self.check(keys) or None, keys, timeout)
 
     def delete_key(self, key: str) -> bool:
         """Remove a key; return whether it was there."""
@@ -134,10 +138,18 @@ class Store:
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
         """Return the values of keys, once they are set."""
+        self._check_extended("multi_get")
         return [self.get(key) for key in keys]
 
+    def _check_extended(self, action: str) -> None:
+        if not self.has_extended_api():
+            raise NotImplementedError(f"Not implemented. {type(self).__name__} has no {action}")
+
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
-        """Set several keys."""
+        """Set several keys. DistStoreError for lists of different lengths."""
+        self._check_extended("multi_set")
+        if len(keys) != len(values):
+            raise DistStoreError(f"multi_set: {len(keys)} keys and {len(values)} values must be of same size")
         for key, value in zip(keys, values, strict=True):
             self.set(key, value)
 
@@ -159,24 +171,30 @@ class Store:
         return self._call("queue_len", key)
 
     def has_extended_api(self) -> bool:
-        """Return whether there are append, multi_get and multi_set: always."""
-        return True
+        """Return whether there are append, multi_get and multi_set: in all but a program's own stores."""
+        return type(self)._call is not Store._call
+
+    def clone(self) -> Store:
+        """Return a store with the same values, with a connection of its own where it needs one."""
+        return self
 
     def _await(self, action: str, key: str) -> bytes:
-        return self._until(lambda: self._call(action, key), f"{action} of {key!r}", None)
+        return self._until(lambda: self._call(action, key), [key], None)
 
-    def _until(self, look: Any, what: str, timeout: timedelta | None) -> Any:
+    def _until(self, look: Any, keys: Sequence[str], timeout: timedelta | None) -> Any:
         seconds = (timeout or self._timeout).total_seconds()
         end, pause = time.monotonic() + seconds, _SHORTEST_PAUSE
         while (found := look()) is None:
             if time.monotonic() >= end:
-                raise DistStoreError(f"{type(self).__name__}: {what} timed out after {seconds:g} s")
+                raise DistStoreError(f"wait timeout after {round(1000 * seconds)}ms, keys: {', '.join(f'/{key}' for key in keys)}")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         return found
 
 
-def _as_bytes(value: str | bytes) -> bytes:
+def _as_bytes(value: str | bytes | bytearray) -> bytes:
+    if not isinstance(value, str | bytes | bytearray):
+        raise TypeError(f"stores have values of str or bytes, got {type(value).__name__}")
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
@@ -193,29 +211,121 @@ class HashStore(Store):
 
 
 class PrefixStore(Store):
-    """A part of another store: its keys begin with `prefix`."""
+    """A part of another store: its keys begin with `prefix`. ValueError where there is no other store.
+
+    Every method is the other store's, which may be of a class of the program's own.
+    """
 
     def __init__(self, prefix: str, store: Store) -> None:
+        if store is None:
+            raise ValueError("PrefixStore: the underlying store must not be None")
         super().__init__()
         self.prefix, self.underlying_store = prefix, store
-        self._timeout = store.timeout
 
-    def _call(self, action: str, *arguments: Any) -> Any:
-        if action in ("num_keys", "list_keys"):
-            return self.underlying_store._call(action)
-        key, *rest = arguments
-        named = [f"{self.prefix}/{each}" for each in key] if isinstance(key, list) else f"{self.prefix}/{key}"
-        return self.underlying_store._call(action, named, *rest)
+    def _named(self, key: str) -> str:
+        return f"{self.prefix}/{key}"
+
+    @property
+    def timeout(self) -> timedelta:
+        """Return how long the underlying store waits."""
+        return self.underlying_store.timeout
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long the underlying store waits."""
+        self.underlying_store.set_timeout(timeout)
+
+    def clone(self) -> Store:
+        """Return the same part of a clone of the underlying store."""
+        return PrefixStore(self.prefix, self.underlying_store.clone())
+
+    def num_keys(self) -> int:
+        """Return how many keys are set in the underlying store."""
+        return self.underlying_store.num_keys()
+
+    def list_keys(self) -> list[str]:
+        """Return the keys that are set in the underlying store."""
+        return self.underlying_store.list_keys()
+
+    def check(self, keys: Sequence[str]) -> bool:
+        """Return whether all keys are set."""
+        return self.underlying_store.check([self._named(key) for key in keys])
+
+    def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+        """Wait until all keys are set. DistStoreError after `timeout`, or the store's."""
+        self.underlying_store.wait([self._named(key) for key in keys], *([] if timeout is None else [timeout]))
+
+    def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        """Return the values of keys, once they are set."""
+        if not self.has_extended_api() and _has_own(self.underlying_store, "get"):
+            return [self.get(key) for key in keys]
+        return self.underlying_store.multi_get([self._named(key) for key in keys])
+
+    def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        """Set several keys."""
+        if not self.has_extended_api() and _has_own(self.underlying_store, "set"):
+            for key, value in zip(keys, values, strict=True):
+                self.set(key, value)
+            return
+        self.underlying_store.multi_set([self._named(key) for key in keys], [_as_bytes(value) for value in values])
+
+    def append(self, key: str, value: str | bytes) -> None:
+        """Append to the value of a key: in several steps where the underlying store cannot."""
+        if not self.has_extended_api() and _has_own(self.underlying_store, "compare_set"):
+            found = self.get(key)
+            while (after := self.underlying_store.compare_set(self._named(key), found, found + _as_bytes(value))) != (
+                found + _as_bytes(value)
+            ):
+                found = after
+            return
+        self.underlying_store.append(self._named(key), _as_bytes(value))
+
+    def has_extended_api(self) -> bool:
+        """Return whether the underlying store has append, multi_get and multi_set."""
+        return self.underlying_store.has_extended_api()
+
+
+def _has_own(store: Store, name: str) -> bool:
+    """Return whether a store is of a program's class that has a method."""
+    return getattr(type(store), name) is not getattr(Store, name)
+
+
+def _of_one_key(name: str) -> Callable[..., Any]:
+    """Return the method of PrefixStore that calls the underlying store's with the key's whole name."""
+
+    @functools.wraps(getattr(Store, name))
+    def method(self: PrefixStore, key: str, *arguments: Any, **named: Any) -> Any:
+        values = [value.encode() if isinstance(value, str) else value for value in arguments]
+        return getattr(self.underlying_store, name)(self._named(key), *values, **named)
+
+    return method
+
+
+for _name in ("set", "get", "add", "compare_set", "delete_key", "queue_push", "queue_pop", "queue_len"):
+    setattr(PrefixStore, _name, _of_one_key(_name))
 
 
 class FileStore(Store):
-    """A store in a file that processes of one file system share: `world_size` of them, which is not checked."""
+    """A store in a file that processes of one file system share: `world_size` of them, which is not checked.
+
+    A key of the file counts the stores that are open; the last one that goes removes the file, unless `world_size` is -1.
+    """
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()
         self._path = os.fspath(file_name)
         with open(self._path, "ab"):
             pass
+        self._removes = world_size >= 0
+        self._process = os.getpid()
+        self.add(_OPEN_STORES, 1)
+
+    def __del__(self) -> None:
+        if getattr(self, "_process", None) != os.getpid() or sys.is_finalizing():  # not the copy of a fork
+            return
+        if not os.path.exists(self._path):
+            return
+        if self.add(_OPEN_STORES, -1) == 0 and self._removes:
+            os.unlink(self._path)
 
     @property
     def path(self) -> str:
@@ -240,8 +350,9 @@ class FileStore(Store):
 class TCPStore(Store):
     """A store of a server, which the process with `is_master` runs, in a thread, for all that connect to its host and port.
 
-    Port 0 lets the system choose: `port` says which. With `wait_for_workers` it waits until `world_size` processes are
-    there. `use_libuv` makes no difference. DistNetworkError: there is no server in `timeout`.
+    Port 0 lets the system choose: `port` says which. With `wait_for_workers` the server's process waits until `world_size`
+    processes are there. `use_libuv` chooses between two servers of PyTorch, of which this is neither: `libuvBackend` tells what was asked for.
+    DistNetworkError: there is no server in `timeout`, or another program has the port. DistStoreError: not all processes came.
     """
 
     def __init__(
@@ -257,15 +368,35 @@ class TCPStore(Store):
         use_libuv: bool = True,
     ) -> None:
         super().__init__()
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
         self.host, self._timeout = host_name, timeout
+        self.libuvBackend = use_libuv
         self._lock = threading.Lock()
         self._server = _Server(port, master_listen_fd, multi_tenant) if is_master else None
         self.port = self._server.port if self._server else port
         self._connection = _connected(self.host, self.port, timeout.total_seconds())
         self._stream = self._connection.makefile("rwb")
         if wait_for_workers and world_size:
-            self.add("/workers", 1)
-            self._until(lambda: int(self.get("/workers")) >= world_size or None, "wait for all processes", None)
+            self._wait_for_all(world_size, timeout.total_seconds())
+
+    def _wait_for_all(self, count: int, seconds: float) -> None:
+        there, end = self.add(_WORKERS, 1), time.monotonic() + seconds
+        while self._server is not None and there < count:
+            if time.monotonic() >= end:
+                raise DistStoreError(f"Timed out after {seconds:g} seconds waiting for clients. {there}/{count} clients joined.")
+            time.sleep(_LONGEST_PAUSE)
+            there = self.add(_WORKERS, 0)
+
+    def clone(self) -> TCPStore:
+        """Return a store with a connection of its own to the same server."""
+        return TCPStore(self.host, self.port, timeout=self._timeout, use_libuv=self.libuvBackend)
+
+    def __repr__(self) -> str:
+        addresses = [":".join(map(str, name[:2])) for name in (self._connection.getsockname(), self._connection.getpeername())]
+        socket_of = f"SocketImpl(fd={self._connection.fileno()}, addr={addresses[0]}, remote={addresses[1]})"
+        server = f"TCPServer(port={self.port})" if self._server else "<nullptr>"
+        return f"TCPStore(client=TCPClient({socket_of}), server={server})"
 
     def _call(self, action: str, *arguments: Any) -> Any:
         with self._lock:
@@ -273,7 +404,10 @@ class TCPStore(Store):
             answer = _read(self._stream)
         if answer is None:
             raise DistNetworkError(f"TCPStore: the server at {self.host}:{self.port} is gone")
-        return answer[0]
+        found, error = answer
+        if error is not None:
+            raise ValueError(error)
+        return found
 
 
 def _connected(host: str, port: int, seconds: float) -> socket.socket:
@@ -283,12 +417,25 @@ def _connected(host: str, port: int, seconds: float) -> socket.socket:
             connection = socket.create_connection((host, port), timeout=max(seconds, 1))
         except OSError as error:
             if time.monotonic() >= end:
-                raise DistNetworkError(f"TCPStore: no server at {host}:{port} in {seconds:g} s: {error}") from error
+                raise DistNetworkError(
+                    f"The client socket has timed out after {round(1000 * seconds)}ms while trying to connect to ({host}, {port}): "
+                    f"{error}"
+                ) from error
             time.sleep(_LONGEST_PAUSE)
         else:
             connection.settimeout(None)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return connection
+
+
+def _listening(port: int) -> socket.socket:
+    try:
+        return socket.create_server(("", port), backlog=512)
+    except OSError as error:
+        raise DistNetworkError(
+            f"The server socket has failed to listen on any local network address. port: {port}, code: {error.errno}, "
+            f"message: {(error.strerror or '').lower()}"
+        ) from error
 
 
 class _Server:
@@ -302,8 +449,8 @@ class _Server:
         if known:
             self.port = known.port
             return
-        given = descriptor is not None
-        self._socket = socket.socket(fileno=descriptor) if given else socket.create_server(("", port), backlog=512)
+        self._socket = _listening(port) if descriptor is None else socket.socket(fileno=descriptor)
+        self._socket.listen(512)
         self.port = self._socket.getsockname()[1]
         self._running[self.port] = self
         threading.Thread(target=self._accept, daemon=True, name="rushlight-store").start()
@@ -320,9 +467,13 @@ class _Server:
             action, *arguments = call
             if action not in vars(_Table) or action.startswith("_"):
                 break
+            found, error = None, None
             with self._lock:
-                found = getattr(self._table, action)(*arguments)
-            _write(stream, [found])
+                try:
+                    found = getattr(self._table, action)(*arguments)
+                except ValueError as raised:  # such as a sum with a value that is no number
+                    error = str(raised)
+            _write(stream, [found, error])
         connection.close()
 
 

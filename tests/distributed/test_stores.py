@@ -44,7 +44,7 @@ def test_waiting(store):
     threading.Timer(0.05, lambda: store.set("late", "x")).start()
     store.wait(["late"], timedelta(seconds=10))
     store.set_timeout(timedelta(milliseconds=20))
-    with pytest.raises(dist.DistStoreError, match="timed out"):
+    with pytest.raises(dist.DistStoreError, match="timeout"):
         store.get("never")
 
 

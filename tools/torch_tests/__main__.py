@@ -9,8 +9,16 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
+_OF_RANKS = {
+    "BACKEND": "gloo",
+    "WORLD_SIZE": "3",
+    "TEMP_DIR": tempfile.gettempdir(),
+    "OMP_NUM_THREADS": "1",
+}
+"""What tests of several processes read: for a library's own threads, ranks are many enough."""
 ROOT = Path(__file__).resolve().parent.parent.parent
 RESULTS = ROOT / "build" / "torch-tests"
 
@@ -54,7 +62,9 @@ def _run(options: argparse.Namespace, name: str) -> int:
         "TORCH_TESTS_RESULTS": str(results),
         "TORCH_TESTS_LIMIT": str(options.limit),
         "TORCH_TESTS_OF": str(options.one_of),
+        "DISTRIBUTED_TESTS_DEFAULT_TIMEOUT": str(max(options.limit - 10, 1)),  # ranks that wait for one another say where
         "PYTORCH_PRINT_REPRO_ON_FAILURE": "0",
+        **(_OF_RANKS if name.startswith("distributed/") else {}),
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(file.parent), str(source / "test"), os.environ.get("PYTHONPATH", "")]),
     }
     flags = ["--noconftest", "-p", "no:cacheprovider", "-p", "tools.torch_tests.plugin", "--import-mode=importlib", "-q"]

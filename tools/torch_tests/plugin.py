@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import multiprocessing
 import os
+import re
 import signal
 import sys
 import zlib
@@ -69,6 +71,7 @@ def _alias() -> None:
     if "none" not in torch.backends.quantized.supported_engines:
         others = torch._C._supported_qengines
         torch._C._supported_qengines = lambda: [0, *others()]
+    _fork_ranks()
 
 
 def _unrefused(finders: list) -> None:
@@ -86,6 +89,20 @@ def _unrefused(finders: list) -> None:
                     return None
 
             finder.find_spec = find_spec
+
+
+def _fork_ranks() -> None:
+    """Have tests of several processes fork their ranks, which then need not import the library and the helpers anew.
+
+    They ask for new interpreters, because of CUDA; those would not know which library is under test, either.
+    """
+    import torch.distributed
+    import torch.multiprocessing
+
+    if not hasattr(torch.distributed.Backend, "register_backend"):  # the helpers register one of threads
+        torch.distributed.Backend.register_backend = lambda *_, **__: None
+    given = torch.multiprocessing.get_context
+    torch.multiprocessing.get_context = lambda method=None: given("fork" if method == "spawn" else method)
 
 
 _alias()
@@ -116,6 +133,27 @@ def pytest_runtest_call(item):
 
 _started: dict[str, dict] = {}
 
+_RANK_FAILED = re.compile(r"Process (\d+) exited with error code 10 and exception:\n|Thread (\d+) exited with exception:\n")
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+def _end_ranks() -> None:
+    """Kill the processes that a test has left."""
+    for process in multiprocessing.active_children():
+        process.kill()
+        process.join()
+
+
+def _of_rank(text: str) -> tuple[str, str] | None:
+    """The last error that a rank reports in an error of the test, and the lines that it went through."""
+    parts = _RANK_FAILED.split(text)
+    if len(parts) < 4:
+        return None
+    reports = [report for report in parts[3::3] if "Connection" not in report] or parts[3::3]
+    trace, _, error = reports[0].rstrip().rpartition('  File "')
+    error = "\n".join(line for line in error.splitlines()[1:] if not line.startswith(" ")) or error
+    return error, " ".join(f"{Path(file).name}:{line}" for file, line in _LINE.findall(reports[0])[-6:])
+
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
@@ -130,9 +168,13 @@ def pytest_runtest_makereport(item, call):
         result["where"] = _where(error)
         result["statement"] = _statement(error)
         result["generated"] = "EXPECTTEST_ACCEPT" in str(error.value)
+        of_rank = _of_rank(str(error.value))
+        if of_rank is not None:
+            result["error"], result["where"] = of_rank[0][:600], of_rank[1]
     elif report.skipped and result["outcome"] == "passed":
         result["outcome"] = "xfailed" if hasattr(report, "wasxfail") else "skipped"
     if report.when == "teardown":
+        _end_ranks()
         with open(os.environ["TORCH_TESTS_RESULTS"], "a") as file:
             file.write(json.dumps(_started.pop(item.nodeid)) + "\n")
 
@@ -153,6 +195,7 @@ def pytest_collection_modifyitems(items):
     """Leave out tests beyond the share that was asked for, the same ones for both libraries, and a hook of test classes that
     tests PyTorch's guards: its arguments differ between versions of PyTorch."""
     items[:] = [item for item in items if zlib.crc32(item.nodeid.split("::", 1)[1].encode()) % _ONE_OF == 0]
+    items.sort(key=lambda item: not hasattr(item.cls, "_spawn_processes"))  # ranks are not forked from what has become one
     for item in items:
         if hasattr(item.cls, "guard_manager_clone_hook_fn"):
             item.cls.guard_manager_clone_hook_fn = lambda self, *arguments: None
