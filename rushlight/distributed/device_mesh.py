@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rushlight.core.dtype import int64
+from rushlight.core.dtype import int32
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import impl_from_array
 from rushlight.distributed.engine.process_group import ProcessGroup
@@ -71,8 +71,8 @@ class DeviceMesh:
 
     @property
     def mesh(self) -> Tensor:
-        """Return the ranks, an int64 tensor."""
-        return wrap(impl_from_array(self._ranks.copy(), int64))
+        """Return the ranks, an int32 tensor."""
+        return wrap(impl_from_array(self._ranks.astype(np.int32), int32))
 
     @property
     def ndim(self) -> int:
@@ -121,8 +121,10 @@ class DeviceMesh:
     def _dim(self, dim: int | str | None, caller: str) -> int:
         if dim is None:
             if self.ndim != 1:
-                names = self.mesh_dim_names or "a number"
-                raise RuntimeError(f"{caller}: a mesh of {self.ndim} dimensions needs a mesh_dim: {names}")
+                raise RuntimeError(
+                    f"{caller}: found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be "
+                    "specified when device_mesh.ndim > 1."
+                )
             return 0
         return self._dim_named(dim) if isinstance(dim, str) else dim
 

@@ -7,6 +7,7 @@ its wait. Groups are named by strings.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from rushlight.autograd.derivative_table import derivative
@@ -35,10 +36,12 @@ broadcast(Tensor input, int src, str group_name) -> Tensor
 wait_tensor(Tensor tensor) -> Tensor
 """
 
-_library = Library("_c10d_functional", "DEF")
-for _schema in _SCHEMAS.strip().splitlines():
-    _library.define(_schema)
-functional = namespaces.namespace("_c10d_functional")
+_libraries = [Library(name, "DEF") for name in ("_c10d_functional", "c10d_functional")]
+for _library in _libraries:
+    for _schema in _SCHEMAS.strip().splitlines():
+        _library.define(_schema)
+functional, older = (namespaces.namespace(name) for name in ("_c10d_functional", "c10d_functional"))
+"""The operators by their name, and by an older one."""
 
 _OPERATIONS = {
     "sum": RedOpType.SUM, "avg": RedOpType.AVG, "product": RedOpType.PRODUCT, "min": RedOpType.MIN, "max": RedOpType.MAX,
@@ -139,7 +142,9 @@ _SHAPES = {
     ),
     "wait_tensor": lambda tensor: _new(tensor, tensor.shape),
 }
-for _kernel in (all_reduce, broadcast, all_gather_into_tensor, reduce_scatter_tensor, all_to_all_single, wait_tensor):
+for _library, _kernel in itertools.product(
+    _libraries, (all_reduce, broadcast, all_gather_into_tensor, reduce_scatter_tensor, all_to_all_single, wait_tensor)
+):
     _name = _kernel.__name__
     _library.impl(_name, _kernel, "CPU")
     _library.impl(_name, _SHAPES[_name], "Meta")
@@ -181,9 +186,10 @@ def _differentiate_broadcast(grad, src, group_name):
     return total if group_by_name(group_name).rank() == src else total.new_zeros(total.shape)
 
 
-derivative("_c10d_functional::all_reduce", input=_differentiate_all_reduce)
-derivative("_c10d_functional::all_gather_into_tensor", input=_differentiate_all_gather)
-derivative("_c10d_functional::reduce_scatter_tensor", input=_differentiate_reduce_scatter)
-derivative("_c10d_functional::all_to_all_single", input=_differentiate_all_to_all)
-derivative("_c10d_functional::broadcast", input=_differentiate_broadcast)
-derivative("_c10d_functional::wait_tensor", tensor=lambda grad: grad)
+for _space in ("_c10d_functional", "c10d_functional"):
+    derivative(f"{_space}::all_reduce", input=_differentiate_all_reduce)
+    derivative(f"{_space}::all_gather_into_tensor", input=_differentiate_all_gather)
+    derivative(f"{_space}::reduce_scatter_tensor", input=_differentiate_reduce_scatter)
+    derivative(f"{_space}::all_to_all_single", input=_differentiate_all_to_all)
+    derivative(f"{_space}::broadcast", input=_differentiate_broadcast)
+    derivative(f"{_space}::wait_tensor", tensor=lambda grad: grad)

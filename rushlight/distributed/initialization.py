@@ -46,9 +46,9 @@ def init_process_group(
         dist.destroy_process_group()
 
     A program that was started without a launcher is the only rank of its world. RuntimeError: mpi4py or MPI is missing; the
-    backend is "nccl" or another that is not there; a launcher of another MPI was used; `init_method` is of an unknown kind. ValueError: called twice; `rank` or
-    `world_size` are not MPI's; variables of `init_method` are not set. DistBackendError: not all
-    ranks come in time.
+    backend is "nccl" or another that is not there; a launcher of another MPI was used; `init_method` is of an unknown kind.
+    ValueError: called twice; `rank` or `world_size` are not MPI's; variables of `init_method` are not set. DistBackendError: not
+    all ranks come in time.
     """
     if registry.default is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -120,10 +120,13 @@ def _say_once(backend: str | None, world: World) -> None:
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
     """Leave a group; None means all groups, after which `init_process_group` can be called anew.
 
-    ValueError for a group that this process is not in; nothing for one that it never was in.
+    ValueError for a group that this process is not in; nothing for one that it never was in. AssertionError where there are no
+    groups.
     """
     if group == GroupMember.NON_GROUP_MEMBER:
         return
+    if group is None and registry.default is None:
+        raise AssertionError("there is no process group to destroy")
     found = resolve(group)
     if found is None or found.group_name not in registry.by_name:
         raise ValueError("Invalid process group specified or has been destroyed.")

@@ -18,9 +18,9 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
     """Return an iterator that gives a store which all processes share, this one's rank, and the number of ranks.
 
     `url` is "env://", which reads MASTER_ADDR and MASTER_PORT, "tcp://HOST:PORT", "file://PATH", or of a kind that was
-    registered. Rank and number are `rank` and `world_size`, or in the url ("tcp://localhost:29500?rank=0&world_size=2"), or RANK
-    and WORLD_SIZE for "env://". `timeout` is how long the store waits. RuntimeError: the kind of url is unknown. ValueError: a
-    part of it is missing.
+    registered. Rank and number are `rank` and `world_size`, or in the url ("tcp://localhost:29500?rank=0&world_size=2"), or
+    RANK and WORLD_SIZE for "env://". `timeout` is how long the store waits. RuntimeError: the kind of url is unknown.
+    ValueError: a part of it is missing.
     """
     if not isinstance(url, str):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")

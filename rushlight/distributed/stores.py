@@ -186,7 +186,8 @@ class Store:
         end, pause = time.monotonic() + seconds, _SHORTEST_PAUSE
         while (found := look()) is None:
             if time.monotonic() >= end:
-                raise DistStoreError(f"wait timeout after {round(1000 * seconds)}ms, keys: {', '.join(f'/{key}' for key in keys)}")
+                named = ", ".join(f"/{key}" for key in keys)
+                raise DistStoreError(f"wait timeout after {round(1000 * seconds)}ms, keys: {named}")
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
         return found
@@ -351,8 +352,9 @@ class TCPStore(Store):
     """A store of a server, which the process with `is_master` runs, in a thread, for all that connect to its host and port.
 
     Port 0 lets the system choose: `port` says which. With `wait_for_workers` the server's process waits until `world_size`
-    processes are there. `use_libuv` chooses between two servers of PyTorch, of which this is neither: `libuvBackend` tells what was asked for.
-    DistNetworkError: there is no server in `timeout`, or another program has the port. DistStoreError: not all processes came.
+    processes are there. `use_libuv` chooses between two servers of PyTorch, of which this is neither: `libuvBackend` tells what
+    was asked for. DistNetworkError: there is no server in `timeout`, or another program has the port. DistStoreError: not all
+    processes came.
     """
 
     def __init__(
@@ -384,7 +386,9 @@ class TCPStore(Store):
         there, end = self.add(_WORKERS, 1), time.monotonic() + seconds
         while self._server is not None and there < count:
             if time.monotonic() >= end:
-                raise DistStoreError(f"Timed out after {seconds:g} seconds waiting for clients. {there}/{count} clients joined.")
+                raise DistStoreError(
+                    f"Timed out after {seconds:g} seconds waiting for clients. {there}/{count} clients joined."
+                )
             time.sleep(_LONGEST_PAUSE)
             there = self.add(_WORKERS, 0)
 
@@ -418,8 +422,8 @@ def _connected(host: str, port: int, seconds: float) -> socket.socket:
         except OSError as error:
             if time.monotonic() >= end:
                 raise DistNetworkError(
-                    f"The client socket has timed out after {round(1000 * seconds)}ms while trying to connect to ({host}, {port}): "
-                    f"{error}"
+                    f"The client socket has timed out after {round(1000 * seconds)}ms while trying to connect to "
+                    f"({host}, {port}): {error}"
                 ) from error
             time.sleep(_LONGEST_PAUSE)
         else:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FrameType
 
 from rushlight.core.tensor import Tensor
+
+listeners: list[Callable[[Operation], None]] = []
+"""Functions that are told of each collective that begins."""
 
 
 class Operation:

@@ -11,7 +11,7 @@ from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.comparison import DebugLevel, compare, get_debug_level
 from rushlight.distributed.engine.errors import DistBackendError
-from rushlight.distributed.engine.operation import Operation
+from rushlight.distributed.engine.operation import Operation, listeners
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.engine.world import World
 
@@ -90,6 +90,8 @@ class ProcessGroup:
         number = self.world.counts[self._name] = self.world.counts[self._name] + 1
         operation = Operation(name, number, self._name, tensors, detail)
         self._announce(operation)
+        for listener in listeners:
+            listener(operation)
         if get_debug_level() is DebugLevel.DETAIL:
             compare(self, operation)
         requests = start(Channel(self.comm, self.pairs, number % _TAGS))

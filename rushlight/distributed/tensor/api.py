@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.dispatch import spec_of
 from rushlight.distributed.tensor.dtensor import DTensor
-from rushlight.distributed.tensor.layout import normalized, required_mesh
+from rushlight.distributed.tensor.layout import Placements, local_part, normalized, required_mesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate
 from rushlight.distributed.tensor.redistribution import moved
 from rushlight.nn.modules.module import Module
@@ -30,17 +32,24 @@ def distribute_tensor(
     are results of an operation; ValueError for Partial.
     """
     device_mesh = required_mesh(device_mesh, "distribute_tensor")
+    if not tensor.is_leaf:
+        raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!")
     placed = normalized(placements, device_mesh, tensor.dim())
     if any(isinstance(each, Partial) for each in placed):
         raise ValueError("distribute_tensor cannot make Partial tensors: use DTensor.from_local")
-    if not tensor.is_leaf:
-        raise RuntimeError("`distribute_tensor` should be used to distribute leaf tensors! but found non-leaf tensor!")
     if isinstance(tensor, DTensor):
-        if tensor.placements != placed or tensor.device_mesh != device_mesh:
-            raise ValueError(f"the tensor is distributed already, as {tensor.placements}: use redistribute")
+        if tensor.device_mesh != device_mesh:
+            raise ValueError(f"Cannot distribute a DTensor with device mesh {tensor.device_mesh} to a different device mesh.")
+        if tensor.placements != placed:
+            raise ValueError(
+                f"Cannot distribute a DTensor with placements {tensor.placements} to a different placements {placed}: use "
+                "redistribute"
+            )
         return tensor
     with no_grad():
         values = tensor.detach().contiguous()
+        if values.is_meta:
+            return _without_values(values, device_mesh, placed, tensor.requires_grad)
         if src_data_rank is not None:
             values = values.clone()
             for mesh_dim in range(device_mesh.ndim):
@@ -48,6 +57,12 @@ def distribute_tensor(
         spec = spec_of(values, device_mesh, (Replicate(),) * device_mesh.ndim)
         local = moved(values, spec, placed)
     return DTensor(local, spec.placed(placed), tensor.requires_grad)
+
+
+def _without_values(whole: Tensor, mesh: DeviceMesh, placed: Placements, requires_grad: bool) -> DTensor:
+    """Return a distributed tensor on the meta device."""
+    spec = spec_of(whole, mesh, placed)
+    return DTensor(whole.new_empty(local_part(whole.shape, mesh, placed)[0]), spec, requires_grad)
 
 
 def distribute_module(
@@ -68,10 +83,26 @@ def distribute_module(
             partition_fn(name, submodule, device_mesh)
         _replicate(submodule, device_mesh)
     if input_fn is not None:
-        module.register_forward_pre_hook(lambda module, inputs: input_fn(module, inputs, device_mesh))
+        change = _with_module(input_fn, "input_fn")
+        module.register_forward_pre_hook(lambda module, inputs: change(module, inputs, device_mesh))
     if output_fn is not None:
-        module.register_forward_hook(lambda module, inputs, outputs: output_fn(module, outputs, device_mesh))
+        give = _with_module(output_fn, "output_fn")
+        module.register_forward_hook(lambda module, inputs, outputs: give(module, outputs, device_mesh))
     return module
+
+
+def _with_module(function: Callable, name: str) -> Callable[[Module, Any, DeviceMesh], Any]:
+    """Return a function of the module, a value and the mesh; older programs have those of the last two alone."""
+    count = len(inspect.signature(function).parameters)
+    if count == 2:
+        warnings.warn(
+            f"Deprecating {name} that takes two arguments (inputs, device_mesh), please use {name} that takes in (module, "
+            "inputs, device_mesh) instead!", FutureWarning, stacklevel=3,
+        )  # fmt: skip
+        return lambda module, value, mesh: function(value, mesh)
+    if count != 3:
+        raise ValueError(f"{name} should take in 3 arguments, but got {count} arguments!")
+    return function
 
 
 def _replicate(module: Module, mesh: DeviceMesh) -> None:

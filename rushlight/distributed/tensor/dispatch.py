@@ -38,12 +38,20 @@ class Plan:
 
 _plans: dict[Any, Plan] = {}
 _mixing = False  # whether plain tensors count as replicated
+_classes = False  # whether losses take logits that are cut along the classes
 
 
 def allow_mixing(allowed: bool) -> bool:
     """Have plain tensors beside distributed ones count as replicated, or refuse them; return what held before."""
     global _mixing
     before, _mixing = _mixing, allowed
+    return before
+
+
+def cut_classes(allowed: bool) -> bool:
+    """Have losses take logits that are cut along the classes, or gather these; return what held before."""
+    global _classes
+    before, _classes = _classes, allowed
     return before
 
 
@@ -69,7 +77,7 @@ def _finish(op, leaves, tree, tensors, locals_, plan, kind, make) -> Any:  # noq
     filled = [next(moving) if isinstance(leaf, kind) else leaf for leaf in leaves]
     args, kwargs = tree_unflatten(filled, tree)
     args = _with_local_sizes(op, args, plan)
-    special = SPECIAL.get(op.name)
+    special = SPECIAL.get(op.name) or SPECIAL.get(f"aten::{op._opname}" if op.name.startswith("aten::") else op.name)
     if special is not None:
         specs = [tensor._spec.placed(wanted) for tensor, wanted in zip(tensors, plan.inputs, strict=True)]
         result = special(op, args, kwargs, specs, plan.outputs)
@@ -110,7 +118,7 @@ def spec_of(tensor: Tensor, mesh: DeviceMesh, placements: Placements) -> Spec:
 def _plan(op: Any, leaves: list, tree: Any, tensors: list, kind: type) -> Plan:
     specs = tuple(tensor._spec for tensor in tensors)
     rest = tuple(None if isinstance(leaf, kind) else leaf for leaf in leaves)
-    key = (op, str(tree), specs, rest, tuple(map(type, rest)))
+    key = (op, str(tree), specs, rest, tuple(map(type, rest)), _classes)
     try:
         found = _plans.get(key)
     except TypeError:
@@ -131,7 +139,7 @@ def _made_plan(op: Any, leaves: list, tree: Any, specs: tuple[Spec, ...], kind: 
     results, single = _results_of_whole(op, leaves, tree, specs, kind)
     args, kwargs = tree_unflatten(leaves, tree)
     shapes = tuple(tuple(each.shape) for each in results if each is not None)
-    strategies = found(Call(op, args, kwargs, specs, shapes))
+    strategies = found(Call(op, args, kwargs, specs, shapes, _classes))
     mesh = specs[0].mesh
     chosen = [_cheapest(op, strategies, specs, mesh_dim) for mesh_dim in range(mesh.ndim)]
     inputs = tuple(tuple(each.inputs[number] for each in chosen) for number in range(len(specs)))

@@ -11,7 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.device_mesh import DeviceMesh
-from rushlight.distributed.tensor import dispatch
+from rushlight.distributed.tensor import classes, dispatch, random  # noqa: F401  (their ways of operators are registered)
 from rushlight.distributed.tensor.layout import Placements, Spec, normalized, required_mesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 from rushlight.distributed.tensor.redistribution import moved

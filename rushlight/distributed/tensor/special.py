@@ -15,7 +15,9 @@ SPECIAL: dict[str, Callable[[Any, tuple, dict, Sequence[Spec], Sequence[Spec]], 
 """By an operator's name: a function of the operator, its arguments on this rank, and the Specs of inputs and outputs."""
 
 
-def _special(*names: str) -> Callable:
+def special(*names: str) -> Callable:
+    """Return a decorator that registers the way of ATen operators on parts."""
+
     def register(function: Callable) -> Callable:
         for name in names:
             SPECIAL[f"aten::{name}"] = function
@@ -24,7 +26,7 @@ def _special(*names: str) -> Callable:
     return register
 
 
-@_special("embedding")
+@special("embedding")
 def embedding(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
     """Look up the rows that this rank has, and give zeros for the others, so that the sum over ranks is the result."""
     table, indices = args[:2]
@@ -38,13 +40,13 @@ def embedding(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs
     return op(table, own.masked_fill(missing, 0)).masked_fill(missing.unsqueeze(-1), 0)
 
 
-@_special("view", "_unsafe_view")
+@special("view", "_unsafe_view")
 def view(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
     """Copy where this rank's part has gaps that the whole does not have."""
     return aten.reshape(args[0], args[1])
 
 
-@_special("linalg_vector_norm")
+@special("linalg_vector_norm")
 def vector_norm(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
     """Put the parts' norms together: the norm of all elements is the norm of the norms of parts."""
     norm, order = op(*args, **kwargs), args[1] if len(args) > 1 else 2
@@ -59,7 +61,7 @@ def vector_norm(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outpu
     return norm
 
 
-@_special("new_empty_strided")
+@special("new_empty_strided")
 def new_empty_strided(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Tensor:
     """A part has the order of the whole's dimensions in its Spec; its own memory is contiguous."""
     return aten.new_empty(args[0], args[1], **kwargs)

@@ -1,4 +1,4 @@
-"""`torch.distributed.tensor.experimental`: plain tensors beside distributed ones."""
+"""`torch.distributed.tensor.experimental`: plain tensors beside distributed ones, and functions of parts."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from rushlight.core.absent import absent_function
 from rushlight.distributed.tensor.dispatch import allow_mixing
+from rushlight.distributed.tensor.experimental.mapping import local_map
 
 context_parallel = absent_function("torch.distributed.tensor.experimental.context_parallel")
-local_map = absent_function("torch.distributed.tensor.experimental.local_map", "to_local and DTensor.from_local do it")
 
 
 @contextmanager

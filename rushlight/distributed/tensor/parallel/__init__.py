@@ -4,18 +4,14 @@
     parallelize_module(feed_forward, mesh, plan)
 """
 
-from rushlight.core.absent import absent_function
 from rushlight.distributed.tensor.parallel.api import parallelize_module
+from rushlight.distributed.tensor.parallel.loss import loss_parallel
 from rushlight.distributed.tensor.parallel.prepare import (
     PrepareModuleInput,
     PrepareModuleInputOutput,
     PrepareModuleOutput,
 )
 from rushlight.distributed.tensor.parallel.style import ColwiseParallel, ParallelStyle, RowwiseParallel, SequenceParallel
-
-loss_parallel = absent_function(
-    "torch.distributed.tensor.parallel.loss_parallel", "let the last layer give output_layouts=Replicate()"
-)
 
 __all__ = [
     "ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput", "PrepareModuleOutput",

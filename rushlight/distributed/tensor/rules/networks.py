@@ -29,16 +29,21 @@ def embedding_backward(call: Call) -> list[Strategy]:
 
 @rule("_softmax", "_log_softmax")
 def softmax(call: Call) -> list[Strategy]:
-    """Whole along the dimension of the softmax."""
+    """Whole along the dimension of the softmax, which losses can have cut."""
+    return _of_softmax(call, 1)
+
+
+def _of_softmax(call: Call, place: int) -> list[Strategy]:
     ndim = len(call.specs[0].shape)
-    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [wrap_dim(call.argument(1), ndim)]))]
+    may_be_cut = call.cuts_classes and "log" in call.op._opname
+    whole = [] if may_be_cut else [wrap_dim(call.argument(place), ndim)]
+    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, whole))]
 
 
 @rule("_softmax_backward_data", "_log_softmax_backward_data")
 def softmax_backward(call: Call) -> list[Strategy]:
-    """Whole along the dimension of the softmax."""
-    ndim = len(call.specs[0].shape)
-    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [wrap_dim(call.argument(2), ndim)]))]
+    """Whole along the dimension of the softmax, which losses can have cut."""
+    return _of_softmax(call, 2)
 
 
 @rule("native_layer_norm")
@@ -76,6 +81,8 @@ def nll_loss(call: Call) -> list[Strategy]:
     if reduction != 1 and len(call.specs[0].shape) == 2:
         rest = (R,) * (len(call.specs) - 2)
         found.append(Strategy((Shard(0), Shard(0), *rest), (P, P) if reduction == 2 else (Shard(0), R)))
+    if call.cuts_classes:
+        found.append(Strategy((Shard(len(call.specs[0].shape) - 1), *(R for _ in call.specs[1:])), (R, R)))
     return found
 
 
@@ -87,4 +94,7 @@ def nll_loss_backward(call: Call) -> list[Strategy]:
         per_sample = bool(call.specs[0].shape)
         rest = (R,) * (len(call.specs) - 3)
         found.append(Strategy((Shard(0) if per_sample else R, Shard(0), Shard(0), *rest), (Shard(0),)))
+    if call.cuts_classes:
+        classes = Shard(len(call.specs[1].shape) - 1)
+        found.append(Strategy((R, classes, *(R for _ in call.specs[2:])), (classes,)))
     return found

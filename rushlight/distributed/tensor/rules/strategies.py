@@ -33,6 +33,8 @@ class Call:
     kwargs: dict
     specs: tuple[Spec, ...]
     outputs: tuple[tuple[int, ...], ...]
+    cuts_classes: bool = False
+    """Whether losses may be cut along the classes (`loss_parallel`)."""
 
     def argument(self, position: int, default: Any = None) -> Any:
         """Return an argument by position."""
