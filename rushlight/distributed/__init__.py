@@ -41,7 +41,6 @@ from rushlight.distributed.engine.errors import (
     DistStoreError,
     QueueEmptyError,
 )
-from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import ReduceOp, supports_complex
 from rushlight.distributed.engine.reduce_op import premul_sum as _make_nccl_premul_sum
 from rushlight.distributed.engine.work import Work
@@ -69,7 +68,19 @@ from rushlight.distributed.objects import (
     scatter_object_list,
     send_object_list,
 )
+from rushlight.distributed.options import (
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+)
 from rushlight.distributed.point_to_point import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.rendezvous import register_rendezvous_handler, rendezvous
 from rushlight.distributed.single_tensors import all_gather_into_tensor, all_to_all_single, reduce_scatter_tensor
 from rushlight.distributed.stores import FileStore, HashStore, PrefixStore, Store, TCPStore

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_tensor, check_tensors
 from rushlight.distributed.engine import algorithms
@@ -40,12 +41,27 @@ def broadcast(
         return None
     check_tensor(tensor, "tensor")
     root = root_of(members, src, group_src, "src")
+    return hand_over(begin_broadcast(members, tensor, root), async_op)
+
+
+def begin_broadcast(members: ProcessGroup, tensor: Tensor, root: int, others: Sequence[Tensor] = ()) -> Work:
+    """Begin to copy the tensor of the group's rank `root`, on each rank also into `others`."""
     buffer = source(tensor) if members.rank() == root else target(tensor)
-    work = members.begin(
-        "broadcast", lambda channel: [channel.comm.Ibcast(buffer.whole, root)], tensors=[tensor], outputs=[tensor],
-        detail=f"from rank {members.ranks[root]}", finish=buffer.deliver,
+
+    def finish() -> None:
+        buffer.deliver()
+        _copy_to(others, tensor)
+
+    return members.begin(
+        "broadcast", lambda channel: [channel.comm.Ibcast(buffer.whole, root)], tensors=[tensor], outputs=[tensor, *others],
+        detail=f"from rank {members.ranks[root]}", finish=finish,
     )  # fmt: skip
-    return hand_over(work, async_op)
+
+
+def _copy_to(others: Sequence[Tensor], tensor: Tensor) -> None:
+    with no_grad():
+        for other in others:
+            other.detach().copy_(tensor.detach())
 
 
 def all_reduce(
@@ -64,7 +80,7 @@ def all_reduce(
     if members is None:
         return None
     check_tensor(tensor, "tensor")
-    return hand_over(_all_reduce(members, "all_reduce", [tensor], op), async_op)
+    return hand_over(begin_all_reduce(members, "all_reduce", [tensor], op), async_op)
 
 
 def all_reduce_coalesced(
@@ -76,10 +92,13 @@ def all_reduce_coalesced(
     if members is None:
         return None
     check_tensors(tensors, "tensors")
-    return hand_over(_all_reduce(members, "all_reduce_coalesced", list(tensors), op), async_op)
+    return hand_over(begin_all_reduce(members, "all_reduce_coalesced", list(tensors), op), async_op)
 
 
-def _all_reduce(members: ProcessGroup, name: str, tensors: list[Tensor], op: RedOpType | ReduceOp) -> Work:
+def begin_all_reduce(
+    members: ProcessGroup, name: str, tensors: list[Tensor], op: RedOpType | ReduceOp, others: Sequence[Tensor] = ()
+) -> Work:
+    """Begin to reduce tensors; on each rank the first is copied into `others` afterwards."""
     reductions = [Reduction(op, tensor.dtype, members.size(), name) for tensor in tensors]
     buffers = [target(tensor, load=True) for tensor in tensors]
 
@@ -93,9 +112,11 @@ def _all_reduce(members: ProcessGroup, name: str, tensors: list[Tensor], op: Red
     def finish() -> None:
         for buffer, reduction in zip(buffers, reductions, strict=True):
             deliver_reduced(buffer, reduction)
+        if others:
+            _copy_to(others, tensors[0])
 
     detail = reductions[0].kind.name if reductions else ""
-    return members.begin(name, start, tensors=tensors, outputs=tensors, detail=detail, finish=finish)
+    return members.begin(name, start, tensors=tensors, outputs=[*tensors, *others], detail=detail, finish=finish)
 
 
 def deliver_reduced(buffer: Buffer, reduction: Reduction) -> None:

@@ -20,14 +20,15 @@ from rushlight.distributed import (
 from rushlight.distributed.arguments import check_tensor as _check_single_tensor
 from rushlight.distributed.arguments import check_tensors as _check_tensor_list
 from rushlight.distributed.engine.reduce_op import RedOpType
+from rushlight.distributed.options import AllgatherOptions
 
 _get_default_group = groups.default_group
 _get_default_store = shared_store.default_store
 _resolve_process_group = groups.group_by_name
 
 __all__ = [
-    "Backend", "GroupMember", "P2POp", "PrefixStore", "ProcessGroup", "RedOpType", "ReduceOp", "Store", "Work",
-    "_check_single_tensor", "_check_tensor_list", "_make_nccl_premul_sum",
+    "AllgatherOptions", "Backend", "GroupMember", "P2POp", "PrefixStore", "ProcessGroup", "RedOpType", "ReduceOp", "Store",
+    "Work", "_check_single_tensor", "_check_tensor_list", "_make_nccl_premul_sum",
 ]  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from rushlight.distributed import adoption, environment, rendezvous
 from rushlight.distributed.backends import Backend, check_backend
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.engine import endings, mpi
-from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.world import World
 from rushlight.distributed.groups import GroupMember, registry, resolve
+from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.stores import Store
 
 
@@ -47,8 +47,8 @@ def init_process_group(
 
     A program that was started without a launcher is the only rank of its world. RuntimeError: mpi4py or MPI is missing; the
     backend is "nccl" or another that is not there; a launcher of another MPI was used; `init_method` is of an unknown kind.
-    ValueError: called twice; `rank` or `world_size` are not MPI's; variables of `init_method` are not set. DistBackendError: not
-    all ranks come in time.
+    ValueError: called twice; `rank` or `world_size` are not MPI's; variables of `init_method` are not set. DistBackendError:
+    not all ranks come in time.
     """
     if registry.default is not None:
         raise ValueError("trying to initialize the default process group twice!")

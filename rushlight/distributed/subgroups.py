@@ -10,10 +10,10 @@ from rushlight.core.device import device
 from rushlight.distributed import environment
 from rushlight.distributed.backends import check_backend
 from rushlight.distributed.engine.operation import Operation
-from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import GroupMember, default_group, registry, resolve
 from rushlight.distributed.initialization import check_device, checked_timeout
+from rushlight.distributed.process_group import ProcessGroup
 
 _MEETING_TAG = 1
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import collections
 import contextlib
+import datetime
 import dis
 import importlib.util
 import inspect
@@ -75,10 +76,28 @@ def _if_static(static: Any, dynamic: Any) -> Any:
     return static if torch._dynamo.config.assume_static_by_default else dynamic
 
 
+class _GroupOfProcesses:
+    """Stands for the class by which tests of process groups make one from a store."""
+
+    _Options = type("_Options", (), {})
+
+    def __new__(cls, store: Any, rank: int, size: int, options: Any) -> Any:
+        import torch.distributed as dist
+
+        time = datetime.timedelta(seconds=options._timeout)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=time)
+        return dist.group.WORLD
+
+    @staticmethod
+    def create_device(**place: str) -> None:
+        """Say how processes reach each other: MPI knows."""
+
+
 ADDED: dict[str, dict[str, Any]] = {
     "torch.autograd.function": {"_nested_map": _nested_map},
     "torch._dynamo.utils": {"same": _same, "ifdynstaticdefault": _if_static},
     "torch._dynamo.eval_frame": {"unsupported": _unsupported},
+    "torch.distributed": {"ProcessGroupGloo": _GroupOfProcesses},
 }
 """Names for modules that the library has."""
 

@@ -53,14 +53,16 @@ class Work:
         self._done = False
         self._error: BaseException | None = None
         self._future: Future | None = None
+        self.limit: timedelta | None = None
+        """How long `wait` waits, unless that is the group's time."""
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the operation is complete and its outputs can be read; return True.
 
-        DistBackendError: a rank is missing, after `timeout` or the group's time at the latest; or MPI failed.
+        DistBackendError: a rank is missing, after `timeout`, its own time or the group's at the latest; or MPI failed.
         """
         if not self._done:
-            self._wait((timeout or self._group.timeout).total_seconds())
+            self._wait((timeout or self.limit or self._group.timeout).total_seconds())
         if self._error is not None:
             raise self._error
         return True
