@@ -3,6 +3,8 @@
 `python -m benchmarks.distributed [--rounds 3] [--workload small,gpt,wide]`: the GPT of `examples/distributed`, one of 4 layers,
 and a network of large layers with few inputs, whose gradients take the most time. All ranks together have the same batch.
 Contenders run after one another, every rank in a process of its own, pinned to a core; the table has medians over the rounds.
+`bytes` is what a rank sends in a step: Open MPI counts it in a run of its own, and the kernel for gloo, which sends over the
+loopback device.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import argparse
 import importlib
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -78,16 +81,27 @@ class Contender:
             return [sys.executable, "-m", "rushlight", "launch", "-n", str(self.ranks), *program]
         return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(self.ranks), *program]
 
-    def measure(self, workload: str) -> dict[str, Any]:
-        """Start the ranks; return what the first of them found."""
+    def measure(self, workload: str, **variables: str) -> dict[str, Any]:
+        """Start the ranks; return what the first of them found, and the output."""
         environment = {
             **os.environ, "BENCHMARK_LIBRARY": self.library, "OMP_NUM_THREADS": str(2 // self.ranks), "PYTHONPATH": str(ROOT),
+            **variables,
         }  # fmt: skip
         done = subprocess.run(self.command(workload), env=environment, capture_output=True, text=True, check=False, cwd=ROOT)
         for line in done.stdout.splitlines():
             if RESULT in line:
-                return json.loads(line.split(RESULT, 1)[1])
+                return json.loads(line.split(RESULT, 1)[1]) | {"output": done.stdout}
         raise RuntimeError(f"{self.name} failed: {done.stdout[-1000:]}\n{done.stderr[-2000:]}")
+
+
+    def bytes_sent(self, workload: str) -> float:
+        """Return the bytes that a rank sends in a step."""
+        if self.library != "rushlight":
+            return self.measure(workload)["loopback"] / self.ranks / (WARM_UP + STEPS)
+        counted = {"OMPI_MCA_pml_monitoring_enable": "1", "OMPI_MCA_pml_monitoring_enable_output": "1"}
+        lines = self.measure(workload, **counted)["output"].splitlines()
+        sums = [re.search(r"\[rank 0\] [EC]\s.*\s(\d+) bytes", line) for line in lines]
+        return sum(int(found[1]) for found in sums if found) / (WARM_UP + STEPS)
 
 
 CONTENDERS = [
@@ -118,6 +132,12 @@ def training(torch: Any, workload: Workload, compiled: bool) -> Any:
     return step
 
 
+def loopback_bytes() -> int:
+    """Return the bytes that the loopback device has sent since the machine started."""
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return next(int(line.split(":")[1].split()[8]) for line in lines if line.strip().startswith("lo:"))
+
+
 def measure(workload: Workload, compiled: bool) -> dict[str, float]:
     """Return the median time of a step of this rank, in milliseconds, and its last loss."""
     torch = importlib.import_module(os.environ["BENCHMARK_LIBRARY"])
@@ -126,14 +146,15 @@ def measure(workload: Workload, compiled: bool) -> dict[str, float]:
     if ranks > 1:
         os.sched_setaffinity(0, {cores[rank % len(cores)]})
     torch.set_num_threads(2 // ranks)
-    step, times = training(torch, workload, compiled), []
+    step, times, sent = training(torch, workload, compiled), [], loopback_bytes()
     for number in range(WARM_UP + STEPS):
         begin = time.perf_counter()
         loss = step()
         if number >= WARM_UP:
             times.append(time.perf_counter() - begin)
+    sent = loopback_bytes() - sent
     torch.distributed.destroy_process_group()
-    return {"milliseconds": 1e3 * statistics.median(times), "loss": loss.item()}
+    return {"milliseconds": 1e3 * statistics.median(times), "loss": loss.item(), "loopback": sent}
 
 
 def report(workload: str, rounds: int) -> None:
@@ -142,11 +163,12 @@ def report(workload: str, rounds: int) -> None:
     times = {
         each: [one[index]["milliseconds"] for one in found] for index, each in enumerate(CONTENDERS)
     }  # fmt: skip
-    print(f"\n| {workload} | ms a step | beside PyTorch's two ranks |\n|---|---:|---:|")
+    print(f"\n| {workload} | ms a step | beside PyTorch's two ranks | MB sent |\n|---|---:|---:|---:|")
     for contender, milliseconds in times.items():
         yardstick = times[Contender("torch", contender.compiled, 2)]
         ratio = statistics.median(ours / theirs for ours, theirs in zip(milliseconds, yardstick, strict=True))
-        print(f"| {contender.name} | {statistics.median(milliseconds):.1f} | {ratio:.2f} |", flush=True)
+        sent = f"{contender.bytes_sent(workload) / 1e6:.2f}" if contender.ranks > 1 else ""
+        print(f"| {contender.name} | {statistics.median(milliseconds):.1f} | {ratio:.2f} | {sent} |", flush=True)
 
 
 def main() -> None:
