@@ -16,6 +16,7 @@ from rushlight.cuda.driver import DeviceProperties, DriverError, DriverOutOfMemo
 _OUT = POINTER(c_void_p)
 _SIGNATURES = {
     "cuInit": (c_uint,),
+    "cuDriverGetVersion": (POINTER(c_int),),
     "cuDeviceGetCount": (POINTER(c_int),),
     "cuDeviceGet": (POINTER(c_int), c_int),
     "cuDeviceGetName": (c_char_p, c_int, c_int),
@@ -60,6 +61,7 @@ _SIGNATURES = {
     "cuGetErrorString": (c_int, POINTER(c_char_p)),
 }
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
+_UNKNOWN_IMAGES = (200, 209, 222)  # an invalid image, one of another generation of GPUs, one of a later CUDA
 _NON_BLOCKING_STREAM = 1
 _UNTIMED_EVENT = 2
 _RELAXED_CAPTURE = 2  # memory may be allocated meanwhile
@@ -261,13 +263,27 @@ class LibCuda:
         """Load a kernel's cubin to the current device."""
         facts = self.properties(self._thread.device)
         cubin = image.cubin(facts.major * 10 + facts.minor)
-        module = self._made("cuModuleLoadData", cubin.code)
+        module = self._load_module(cubin.code)
         function = self._made("cuModuleGetFunction", module, cubin.entry.encode())
         if cubin.shared > _STATIC_SHARED_LIMIT:
             self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED_BYTES, cubin.shared)
         if cubin.scratch:
             raise NotImplementedError(f"kernel {image.name} needs scratch memory, which no kernel of this library asks for")
         return LoadedKernel(self, function, cubin.threads, cubin.shared, image.types)
+
+    def _load_module(self, code: bytes) -> int:
+        module, version = c_void_p(), c_int()
+        status = self._library.cuModuleLoadData(byref(module), code)
+        if status in _UNKNOWN_IMAGES:
+            self._call("cuDriverGetVersion", byref(version))
+            known = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+            raise DriverError("cuModuleLoadData", self._error("", status).status, (
+                f"the driver, which knows {known}, cannot load what Triton's assembler makes. Install a later driver, or an "
+                "earlier Triton"
+            ))  # fmt: skip
+        if status:
+            raise self._error("cuModuleLoadData", status)
+        return module.value or 0
 
     # Graphs
 
