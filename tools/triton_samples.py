@@ -6,6 +6,7 @@ on a GPU. Needs PyTorch, expecttest and Triton. Prints a table, and per operator
 
     python -m tools.triton_samples --only add,softmax --samples 20
     python -m tools.triton_samples --gradients --no-cubins --out samples.json
+    python -m tools.triton_samples --sanitize
 """
 
 from __future__ import annotations
@@ -149,7 +150,8 @@ def agree(ours: list, theirs: list) -> bool:
 class Report:
     """The outcomes of all operators, and their distinct kernels."""
 
-    def __init__(self) -> None:
+    def __init__(self, sanitize: bool = False) -> None:
+        self.sanitize = sanitize
         self.outcomes: dict[str, tuple[str, collections.Counter, list[str]]] = {}
         self.kernels: dict[str, tuple[str, Any, str]] = {}
 
@@ -185,7 +187,7 @@ class Report:
                 return
             listen(pieces)
             try:
-                target = {"target": "triton-interpreter"}
+                target = {"target": "triton-sanitizer" if self.sanitize else "triton-interpreter"}
                 found = run(torch.compile(lambda *args, **named: function(*args, **named), options=target), given)
             except Exception as error:
                 counts["fails"] += 1
@@ -245,10 +247,11 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5, help="samples per operator")
     parser.add_argument("--gradients", action="store_true", help="compile training, and compare gradients")
     parser.add_argument("--no-cubins", action="store_true", help="do not compile kernels to cubins")
+    parser.add_argument("--sanitize", action="store_true", help="check each memory access of the kernels")
     parser.add_argument("--out", help="a file for the outcomes of all operators as JSON")
     arguments = parser.parse_args()
     only = set(arguments.only.split(",")) if arguments.only else None
-    report, started = Report(), time.time()
+    report, started = Report(arguments.sanitize), time.time()
     for op in samples.op_db:
         if oracle.float32 in op.supported_dtypes("cpu") and (only is None or {op.name, kind_of(op)} & only):
             report.run(op, arguments.samples, arguments.gradients)

@@ -1,7 +1,8 @@
 """The profiler's record of a thread: operator calls, nodes of the backward pass, and sections that the program names.
 
 While a recording is active the key Profiler is in every dispatch of its thread; its kernel notes when each call begins and
-ends. Calls made by an operator are spans within its span. Out: `Recording.spans`, in the order in which they began.
+ends. Calls made by an operator are spans within its span. Out: `Recording.spans`, in the order in which they began, and
+`Recording.beside`: what the thread began and other threads, or other processes, go on with.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Span:
     annotation: bool = False
     is_call: bool = False  # whether this is a call of an operator
     overload: str = ""  # the name of the operator's overload, "" for the default one
+    is_async: bool = False  # whether it runs beside the thread's calls
+    facts: dict[str, Any] = field(default_factory=dict)  # what else a trace tells of it, by the names of torch's traces
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Recording:
         self.wish = wish
         self._waiting: Recording | None = None
         self.spans: list[Span] = []
+        self.beside: list[Span] = []
         self.depth = 0
         self.paused = False
         self.thread, self.thread_name = threading.get_native_id(), threading.current_thread().name
@@ -87,6 +91,8 @@ class Recording:
         """End. RuntimeError in another thread than the one that began."""
         if state.recording is not self:
             raise RuntimeError("Can't stop the profiler: it was not started in this thread.")
+        for span in self.beside:
+            self.finish_beside(span)
         state.recording, self._waiting = self._waiting, None
         if state.recording is None:
             state.include &= ~_PROFILER
@@ -110,6 +116,16 @@ class Recording:
         self.depth = span.depth
         if self.wish.memory:
             span.allocated = allocator_statistics()["allocated_bytes"]
+
+    def begin_beside(self, name: str, facts: dict[str, Any]) -> Span:
+        """Begin a span now that goes on while the thread does other things."""
+        span = Span(name, time.perf_counter_ns(), is_async=True, facts=facts)
+        self.beside.append(span)
+        return span
+
+    def finish_beside(self, span: Span) -> None:
+        """End such a span now, in any thread, unless it has ended."""
+        span.end = span.end or time.perf_counter_ns()
 
     @contextmanager
     def span(self, name: str, annotation: bool = False) -> Iterator[Span]:

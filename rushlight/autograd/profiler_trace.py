@@ -1,7 +1,7 @@
 """The events of a profile in the form of chrome://tracing and Perfetto: the "Trace Event Format" of the Catapult project.
 
-In: events. Out: dicts for JSON: names of the process and its threads, a slice for each event, an arrow from each forward call
-to its backward node, and the memory in use over time.
+In: events. Out: dicts for JSON: names of the process and its threads, a slice for each event, the two ends of those that run
+beside their thread, an arrow from each forward call to its backward node, and the memory in use over time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def trace_events(events: Iterable[FunctionEvent]) -> list[dict]:
     events, process = list(events), os.getpid()
     names = {event.thread: event.thread_name for event in events}
     return [
-        *_metadata(process, names), *(_slice(event, process) for event in events), *_arrows(events, process),
+        *_metadata(process, names), *(_slice(event, process) for event in events if not event.is_async),
+        *(end for event in events if event.is_async for end in _ends(event, process)), *_arrows(events, process),
         *_memory(events, process),
     ]  # fmt: skip
 
@@ -52,6 +53,12 @@ def _slice(event: FunctionEvent, process: int) -> dict:
         "ph": "X", "cat": "user_annotation" if event.is_user_annotation else "cpu_op", "name": event.name, "pid": process,
         "tid": event.thread, "ts": event.time_range.start, "dur": event.time_range.elapsed_us(), "args": args,
     }  # fmt: skip
+
+
+def _ends(event: FunctionEvent, process: int) -> Iterator[dict]:
+    common = {"cat": "collective", "name": event.name, "id": event.id, "pid": process, "tid": event.thread}
+    yield common | {"ph": "b", "ts": event.time_range.start, "args": event.facts}
+    yield common | {"ph": "e", "ts": event.time_range.end}
 
 
 def _arrows(events: list[FunctionEvent], process: int) -> Iterator[dict]:

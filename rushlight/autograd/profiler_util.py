@@ -95,7 +95,8 @@ class FunctionEvent(FormattedTimesMixin):
         self.cpu_memory_usage = span.memory
         self.allocated_bytes = span.allocated
         self.sequence_nr, self.is_backward = span.sequence_nr, span.is_backward
-        self.is_user_annotation = span.annotation
+        self.is_user_annotation, self.is_async = span.annotation, span.is_async
+        self.facts = span.facts
         self._is_call, self.overload_name = span.is_call, span.overload
         self.cpu_children: list[FunctionEvent] = []
         self.cpu_parent: FunctionEvent | None = None
@@ -107,7 +108,9 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
-        """Its duration without the calls that it made."""
+        """Its duration without the calls that it made; 0 for what runs beside the thread."""
+        if self.is_async:
+            return 0.0
         return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
 
     @property
@@ -259,6 +262,8 @@ def events_of(recordings: Iterable[Recording], origin: int) -> EventList:
                 open_events[-1].append_cpu_child(event)
             open_events.append(event)
             events.append(event)
+        for span in recording.beside:
+            events.append(FunctionEvent(len(events) + 1, span, origin, recording.thread, recording.thread_name))
     for event in reversed(events):  # other spans than calls own the memory that their inner calls allocated, too
         if not event._is_call:
             event.cpu_memory_usage += sum(child.cpu_memory_usage for child in event.cpu_children)

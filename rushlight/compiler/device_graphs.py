@@ -84,7 +84,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
     given = list({id(leaf._impl): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
     chosen = kwargs.get("generator")
     try:
-        key = (op, index, str(spec), _key_of(leaves), get_float32_matmul_precision())
+        key = (op, index, spec, _key_of(leaves), get_float32_matmul_precision())
         found = _graphs.get(key, False)
     except TypeError:  # an argument that cannot be hashed
         return NotImplemented

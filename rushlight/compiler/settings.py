@@ -54,7 +54,8 @@ class Settings:
 
     target: str = "cpp"
     """RUSHLIGHT_TARGET: what graphs are compiled to: "cpp"; "triton-interpreter", Triton kernels that Triton's interpreter runs
-    on the CPU; or "triton-text", Triton kernels that are only written, beside the interpreter of graphs."""
+    on the CPU; "triton-sanitizer", the same with a check of each memory access; or "triton-text", Triton kernels that are only
+    written, beside the interpreter of graphs."""
 
     def __post_init__(self) -> None:
         """Check all settings: ValueError or TypeError."""
@@ -82,7 +83,7 @@ STAGES = frozenset((
     "loops", "fusion", "memory", "code", "library", "module",
 ))  # fmt: skip
 PARTITIONERS = ("min_cut", "default")
-TARGETS = ("cpp", "triton-interpreter", "triton-text")
+TARGETS = ("cpp", "triton-interpreter", "triton-sanitizer", "triton-text")
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

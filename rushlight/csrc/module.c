@@ -4,7 +4,7 @@
 #include "allocator.h"
 
 static PyMethodDef *const method_tables[] = {
-    block_methods,   launch_methods,      cpu_features_methods, configuration_methods, checksum_methods,
+    block_methods,   launch_methods,      gpu_launch_methods,   cpu_features_methods, configuration_methods, checksum_methods,
     storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,    region_methods, cache_entry_methods, tail_call_methods,
     accumulate_methods, engine_methods,   dispatch_methods,     compiled_history_methods, machine_methods,
 };

@@ -22,6 +22,7 @@ PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes);
 
 extern PyMethodDef block_methods[];
 extern PyMethodDef launch_methods[];
+extern PyMethodDef gpu_launch_methods[];
 extern PyMethodDef cpu_features_methods[];
 extern PyMethodDef checksum_methods[];
 extern PyMethodDef configuration_methods[];

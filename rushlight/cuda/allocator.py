@@ -58,9 +58,12 @@ class Counter:
     def add(self, amount: int) -> None:
         """Count an addition, or a removal if the amount is negative."""
         self.current += amount
-        self.peak = max(self.peak, self.current)
-        self.allocated += max(amount, 0)
-        self.freed += max(-amount, 0)
+        if amount < 0:
+            self.freed -= amount
+            return
+        self.allocated += amount
+        if self.current > self.peak:
+            self.peak = self.current
 
 
 COUNTERS = ("allocation", "segment", "allocated_bytes", "reserved_bytes", "requested_bytes")

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 
+from rushlight._C import launch_on_gpu
 from rushlight.cuda.driver import DeviceProperties, DriverError, DriverOutOfMemory, KernelImage
 
 _OUT = POINTER(c_void_p)
 _SIGNATURES = {
     "cuInit": (c_uint,),
+    "cuDriverGetVersion": (POINTER(c_int),),
     "cuDeviceGetCount": (POINTER(c_int),),
     "cuDeviceGet": (POINTER(c_int), c_int),
     "cuDeviceGetName": (c_char_p, c_int, c_int),
@@ -60,6 +62,7 @@ _SIGNATURES = {
     "cuGetErrorString": (c_int, POINTER(c_char_p)),
 }
 _OUT_OF_MEMORY, _NOT_READY = 2, 600
+_UNKNOWN_IMAGES = (200, 209, 222)  # an invalid image, one of another generation of GPUs, one of a later CUDA
 _NON_BLOCKING_STREAM = 1
 _UNTIMED_EVENT = 2
 _RELAXED_CAPTURE = 2  # memory may be allocated meanwhile
@@ -71,7 +74,6 @@ _ATTRIBUTES = {
     "shared_memory_per_multiprocessor": 81, "L2_cache_size": 38, "clock_rate": 13, "memory_clock_rate": 36,
     "memory_bus_width": 37, "pci_bus_id": 33, "pci_device_id": 34,
 }  # fmt: skip
-_NUMBERS = {"i1": ctypes.c_int8, "i8": ctypes.c_int8, "i16": ctypes.c_int16, "i32": ctypes.c_int32, "i64": ctypes.c_int64}
 
 
 def find() -> LibCuda | None:
@@ -94,6 +96,7 @@ class LibCuda:
             function = getattr(library, name)
             function.argtypes, function.restype = types, c_int
         self._library = library
+        self.launch_address = ctypes.cast(library.cuLaunchKernel, c_void_p).value or 0
         self._contexts: dict[int, c_void_p] = {}
         self._lock = threading.Lock()
         self._thread = threading.local()
@@ -261,13 +264,27 @@ class LibCuda:
         """Load a kernel's cubin to the current device."""
         facts = self.properties(self._thread.device)
         cubin = image.cubin(facts.major * 10 + facts.minor)
-        module = self._made("cuModuleLoadData", cubin.code)
+        module = self._load_module(cubin.code)
         function = self._made("cuModuleGetFunction", module, cubin.entry.encode())
         if cubin.shared > _STATIC_SHARED_LIMIT:
             self._call("cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED_BYTES, cubin.shared)
         if cubin.scratch:
             raise NotImplementedError(f"kernel {image.name} needs scratch memory, which no kernel of this library asks for")
-        return LoadedKernel(self, function, cubin.threads, cubin.shared, image.types)
+        return LoadedKernel(self, function, cubin.threads, cubin.shared)
+
+    def _load_module(self, code: bytes) -> int:
+        module, version = c_void_p(), c_int()
+        status = self._library.cuModuleLoadData(byref(module), code)
+        if status in _UNKNOWN_IMAGES:
+            self._call("cuDriverGetVersion", byref(version))
+            known = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+            raise DriverError("cuModuleLoadData", self._error("", status).status, (
+                f"the driver, which knows {known}, cannot load what Triton's assembler makes. Install a later driver, or an "
+                "earlier Triton"
+            ))  # fmt: skip
+        if status:
+            raise self._error("cuModuleLoadData", status)
+        return module.value or 0
 
     # Graphs
 
@@ -302,17 +319,20 @@ class LibCuda:
         self._call("cuGraphExecDestroy", executable)
 
 
+_SCRATCH = (0, 0)
+
+
 class LoadedKernel:
     """A function of a loaded cubin. Triton's kernels take two more pointers, to scratch memory that is not used here."""
 
-    def __init__(self, driver: LibCuda, function: int, threads: int, shared: int, types: Sequence[str]):
+    def __init__(self, driver: LibCuda, function: int, threads: int, shared: int):
         self._driver, self._function, self._threads, self._shared = driver, function, threads, shared
-        self._types = [*(c_uint64 if kind.startswith("*") else _NUMBERS[kind] for kind in types), c_uint64, c_uint64]
 
     def launch(self, stream: int, grid: tuple[int, int, int], arguments: Sequence[int], constants: dict[str, int]) -> None:
         """Put a launch on a stream. The driver copies the arguments before it returns."""
-        values = [kind(value) for kind, value in zip(self._types, (*arguments, 0, 0), strict=True)]
-        pointers = (c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        self._driver._call(
-            "cuLaunchKernel", self._function, *grid, self._threads, 1, 1, self._shared, stream, pointers, None
+        driver = self._driver
+        status = launch_on_gpu(
+            driver.launch_address, self._function, *grid, self._threads, self._shared, stream, (*arguments, *_SCRATCH)
         )
+        if status:
+            raise driver._error("cuLaunchKernel", status)

@@ -92,8 +92,11 @@ def _copy_from_host(target: TensorImpl, source: TensorImpl, non_blocking: bool) 
 
 
 def _copy_bytes(target: TensorImpl, source: TensorImpl) -> None:
-    """Copy a dense device tensor to one of the same strides, perhaps on another device."""
+    """Copy a dense device tensor to one of the same strides. On another device its memory may be in use until the work that is
+    there now is done."""
     index, other = target.device.index, source.device.index
+    if index != other:
+        _let_wait(other, index)
     found, stream = runtime.device_at(other), runtime.current_stream(other)
     if source.numel:
         found.driver.copy_on_device(target.data_ptr, source.data_ptr, _span(source), stream)

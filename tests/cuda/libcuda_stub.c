@@ -11,6 +11,7 @@ static uintptr_t handles = 100;
 enum { TOTAL = 1 << 20 };
 
 int cuInit(unsigned flags) { (void)flags; return 0; }
+int cuDriverGetVersion(int *version) { *version = 12040; return 0; }
 int cuDeviceGetCount(int *count) { *count = 1; return 0; }
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { (void)device; strncpy(name, "stub", size); return 0; }

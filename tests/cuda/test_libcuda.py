@@ -94,6 +94,11 @@ def test_launches(cuda, library):
     assert (list(found.grid), found.threads, found.shared, found.stream) == ([3, 2, 1], 128, 50000, 9)
 
 
+def test_an_image_that_the_driver_does_not_know(cuda):
+    with pytest.raises(DriverError, match="knows CUDA 12.4, cannot load .* Install a later driver, or an earlier Triton"):
+        cuda.load(KernelImage("kernel", [], lambda capability: Cubin(b"later", "kernel", 0, 128), None))
+
+
 _COMPILE = """
 import rushlight as torch
 from rushlight.core.device import CPU

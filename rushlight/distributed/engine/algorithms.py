@@ -18,7 +18,7 @@ from rushlight.distributed.engine import mpi
 from rushlight.distributed.engine.buffers import Buffer, empty, flat
 from rushlight.distributed.engine.reductions import Reduction
 
-RING = 1 << 18  # the bytes at which a ring gets faster than MPI's reduction, measured with two ranks on one machine
+_RING_MESSAGE = 1 << 17  # the bytes for each rank at which a ring gets faster than MPI's reduction, measured with two ranks
 _PIECE = 1 << 20  # bytes of a message: the first is added while the next arrives
 
 Requests = Iterator[Any]
@@ -48,11 +48,16 @@ def together(each: Sequence[Requests]) -> Requests:
 def all_reduce(channel: Channel, buffer: Buffer, reduction: Reduction) -> Requests:
     """Reduce a buffer over all ranks, in place."""
     ranks = channel.comm.size
-    if buffer.nbytes >= RING and reduction.has_kernel and ranks > 1:
+    if _is_ring_faster(buffer, ranks) and reduction.has_kernel and ranks > 1:
         return _ring_all_reduce(channel, flat(buffer.tensor), reduction)
     if reduction.operation is None:
         return _gathered_all_reduce(channel, flat(buffer.tensor), reduction)
     return iter([channel.comm.Iallreduce(mpi.load().IN_PLACE, buffer.whole, reduction.operation)])
+
+
+def _is_ring_faster(buffer: Buffer, ranks: int) -> bool:
+    """Return whether a ring's messages, one for each rank, are large enough to be worth starting each of them."""
+    return buffer.nbytes >= _RING_MESSAGE * ranks
 
 
 def _ring_all_reduce(channel: Channel, whole: Tensor, reduction: Reduction) -> Requests:
@@ -125,7 +130,7 @@ def reduce_scatter(
     channel: Channel, whole: Buffer, counts: Sequence[int], result: Buffer, reduction: Reduction
 ) -> Requests:
     """Reduce a buffer of a part for each rank, of `counts` elements, over all ranks; each gets its part in `result`."""
-    by_messages = whole.nbytes >= RING and reduction.has_kernel or reduction.operation is None
+    by_messages = _is_ring_faster(whole, channel.comm.size) and reduction.has_kernel or reduction.operation is None
     if by_messages and channel.comm.size > 1:
         return _ring_reduce_scatter(channel, whole, counts, flat(result.tensor), reduction)
     if reduction.operation is None:

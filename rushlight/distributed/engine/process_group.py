@@ -12,6 +12,7 @@ from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.comparison import DebugLevel, compare, get_debug_level
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.operation import Operation, listeners
+from rushlight.distributed.engine.record import Record
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.engine.world import World
 
@@ -94,8 +95,9 @@ class ProcessGroup:
             listener(operation)
         if get_debug_level() is DebugLevel.DETAIL:
             compare(self, operation)
+        record = Record(self, operation, tensors)
         requests = start(Channel(self.comm, self.pairs, number % _TAGS))
-        return Work(self, operation, requests, outputs, finish, keep=start)
+        return Work(self, operation, requests, outputs, finish, record, keep=start)
 
     def begin_message(
         self, name: str, start: Callable[[Any], Any], tensor: Tensor, peer: int | None, finish: Callable[[], None] | None = None
@@ -105,9 +107,10 @@ class ProcessGroup:
         whom = "any rank" if peer is None else f"rank {self.ranks[peer]}"
         operation = Operation(name, self._messages, self._name, [tensor], f"with {whom}")
         self._announce(operation)
+        record = Record(self, operation, [tensor])
         others = [rank for rank in self.ranks if rank != self.world.rank] if peer is None else [self.ranks[peer]]
         return Work(
-            self, operation, [start(self.comm)], [tensor], finish, peers=others, status=mpi.load().Status(), keep=start,
+            self, operation, [start(self.comm)], [tensor], finish, record, peers=others, status=mpi.load().Status(), keep=start,
         )  # fmt: skip
 
     def _announce(self, operation: Operation) -> None:

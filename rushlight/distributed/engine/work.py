@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from rushlight.autograd.profiler import section
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.engine import faults, mpi
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.operation import Operation
+from rushlight.distributed.engine.record import Record
 from rushlight.futures import Future
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ class Work:
         requests: Iterable[Any],
         outputs: Sequence[Tensor] = (),
         finish: Callable[[], None] | None = None,
+        record: Record | None = None,
         *,
         peers: Sequence[int] | None = None,
         status: Any = None,
@@ -46,7 +49,7 @@ class Work:
         self._requests, self._finish = iter(requests), finish
         self._request = next(self._requests, None)
         self._outputs = list(outputs)
-        self._peers = peers
+        self._peers, self._record = peers, record
         self._keep = keep  # the owner of the memory that MPI reads and writes
         self._status = status
         self._lock = threading.RLock()
@@ -69,7 +72,7 @@ class Work:
 
     def _wait(self, seconds: float) -> None:
         world, end = self._group.world, time.monotonic() + seconds
-        with world.activity.waiting(self.operation):
+        with world.activity.waiting(self.operation), section("mpi:wait"):
             while not self.advance(min(_SLICE, max(end - time.monotonic(), 0))):
                 error = self._missing(seconds if time.monotonic() >= end else None)
                 if error is not None:
@@ -126,6 +129,8 @@ class Work:
 
     def _complete(self) -> None:
         self._done, self._finish = True, None
+        if self._record is not None:
+            self._record.finish()
         if self._error is None:
             self._keep = None
         if self._future is not None:

@@ -9,6 +9,14 @@ from rushlight.core.tensor import Tensor
 from rushlight.distributed.engine.buffers import empty
 
 FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction begins early in the backward pass
+_LARGEST_BUCKET_BYTES = 25 << 20
+_USUAL_BUCKETS = 8  # so that, of a small model too, only an eighth is left to reduce when the backward pass ends
+
+
+def default_bucket_bytes(parameters: Sequence[Tensor]) -> int:
+    """Return how large buckets are unless the program says so."""
+    part = sum(each.nbytes for each in parameters) // _USUAL_BUCKETS
+    return min(max(part, FIRST_BUCKET_BYTES), _LARGEST_BUCKET_BYTES)
 
 
 class Bucket:

@@ -35,7 +35,7 @@ from rushlight.inductor.triton.launcher import Launcher
 from rushlight.inductor.write_backs import is_write_back
 from rushlight.inductor.written_inputs import noting_writes
 
-interpreter = LazyModule("rushlight.inductor.triton.interpreter")
+interpreter, sanitizer = (LazyModule(f"rushlight.inductor.triton.{name}") for name in ("interpreter", "sanitizer"))
 
 Observe = Callable[..., None]
 MakeLauncher = Callable[[TritonProgram, str], Launcher]
@@ -135,12 +135,16 @@ def _with_size_check(run: Callable[..., tuple], symbols: SizeSymbols) -> Callabl
 
 
 def compile_for(module: GraphModule, target: str, precision: str, observe: Observe) -> Callable[..., tuple]:
-    """Compile a graph for the target "triton-interpreter", or write its programs and interpret the graph ("triton-text").
+    """Compile a graph for the targets "triton-interpreter" and "triton-sanitizer", or write its programs and interpret the
+    graph ("triton-text").
 
     `observe` is called with the stages "graph_breaks", "loops", "fusion", "memory" and "code". TritonMissing without Triton.
     """
-    launcher = interpreter.InterpreterLauncher if target == "triton-interpreter" else None
-    run, made = TritonCompiler(launcher, Precision(precision)).compile(module)
+    launchers = {
+        "triton-interpreter": lambda: interpreter.InterpreterLauncher, "triton-sanitizer": lambda: sanitizer.SanitizingLauncher,
+        "triton-text": lambda: None,
+    }  # fmt: skip
+    run, made = TritonCompiler(launchers[target](), Precision(precision)).compile(module)
     show(made, module, observe)
     return run or reference_of(module)
 

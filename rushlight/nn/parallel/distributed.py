@@ -17,7 +17,7 @@ from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import ReduceOp
 from rushlight.distributed.groups import default_group
-from rushlight.distributed.reducer.buckets import FIRST_BUCKET_BYTES
+from rushlight.distributed.reducer.buckets import FIRST_BUCKET_BYTES, default_bucket_bytes
 from rushlight.distributed.reducer.graph_walk import tensors_in
 from rushlight.distributed.reducer.in_graph import AverageGradients
 from rushlight.distributed.reducer.reducer import Reducer
@@ -28,7 +28,6 @@ from rushlight.ops.construct import tensor
 
 __all__ = ["DistributedDataParallel"]
 
-_DEFAULT_BUCKET_MB = 25
 _outside = runs_as_it_is("it exchanges tensors with other ranks, outside of captured graphs")
 
 
@@ -36,10 +35,10 @@ class DistributedDataParallel(Module, Joinable):
     """A module whose gradients are averaged over the ranks of a group while the backward pass runs.
 
     Parameters and buffers are copied from rank 0 at the beginning. Gradients travel in buckets of `bucket_cap_mb` (the first:
-    1 MiB). `find_unused_parameters` is for modules of which a loss may not depend on all parameters, `static_graph` for ones
-    whose graph is the same in each step. With `gradient_as_bucket_view` the `.grad` are parts of the buckets, which saves a
-    copy. Buffers are copied from rank 0 before each forward pass, unless `forward_sync_buffers` is False; with
-    `broadcast_buffers=False` they are not even copied at the beginning.
+    1 MiB), which is an eighth of all unless given, and at most 25. `find_unused_parameters` is for modules of which a loss may
+    not depend on all parameters, `static_graph` for ones whose graph is the same in each step. With `gradient_as_bucket_view`
+    the `.grad` are parts of the buckets, which saves a copy. Buffers are copied from rank 0 before each forward pass, unless
+    `forward_sync_buffers` is False; with `broadcast_buffers=False` they are not even copied at the beginning.
 
         model = DistributedDataParallel(module)
         model(x).sum().backward()  # the .grad are the averages of all ranks
@@ -70,8 +69,6 @@ class DistributedDataParallel(Module, Joinable):
         self.gradient_as_bucket_view, self.static_graph = gradient_as_bucket_view, static_graph
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
-        self.bucket_bytes_cap = int((_DEFAULT_BUCKET_MB if bucket_cap_mb is None else bucket_cap_mb) * (1 << 20))
-        first = FIRST_BUCKET_BYTES if bucket_cap_mb is None else min(FIRST_BUCKET_BYTES, self.bucket_bytes_cap)
         named = [pair for pair in self._kept(module.named_parameters()) if pair[1].requires_grad]
         if not named:
             raise RuntimeError(
@@ -82,9 +79,11 @@ class DistributedDataParallel(Module, Joinable):
             check_same_shapes([parameter for _, parameter in named], self.process_group)
             self._copy_from(0, buffers=broadcast_buffers is not False)
         names, parameters = zip(*named, strict=True)
+        self.bucket_bytes_cap = default_bucket_bytes(parameters) if bucket_cap_mb is None else int(bucket_cap_mb * (1 << 20))
+        limits = (min(FIRST_BUCKET_BYTES, self.bucket_bytes_cap), self.bucket_bytes_cap)
         self.reducer = Reducer(
-            parameters, names, self.process_group, (first, self.bucket_bytes_cap), as_views=gradient_as_bucket_view,
-            find_unused=find_unused_parameters, static_graph=static_graph,
+            parameters, names, self.process_group, limits, as_views=gradient_as_bucket_view, find_unused=find_unused_parameters,
+            static_graph=static_graph,
         )  # fmt: skip
         self._divides_by_all, self._has_hook = True, False
         self._group_name = self.process_group.group_name
