@@ -8,14 +8,14 @@ from rushlight.core.tensor import Tensor
 
 
 def check_tensor(value: object, name: str) -> None:
-    """Raise TypeError unless an argument is a tensor with memory on the CPU."""
+    """Raise TypeError unless an argument is a tensor, and RuntimeError unless it is dense, on the CPU or a GPU."""
     if not isinstance(value, Tensor):
         raise TypeError(
             f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor.\n"
             f"             Instead got {type(value)} instead."
         )
-    if value.device.type != "cpu" or value.is_sparse:
-        raise RuntimeError(f"collectives take dense tensors on the CPU; `{name}` is {value.layout} on {value.device}")
+    if value.device.type not in ("cpu", "cuda") or value.is_sparse:
+        raise RuntimeError(f"collectives take dense tensors on the CPU or a GPU; `{name}` is {value.layout} on {value.device}")
 
 
 def check_tensors(values: object, name: str) -> None:

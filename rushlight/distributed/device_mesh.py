@@ -8,20 +8,32 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from rushlight.core.dtype import int32
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import impl_from_array
+from rushlight.distributed.backends import has_gpu
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.groups import default_group, is_initialized
 from rushlight.distributed.initialization import init_process_group
 from rushlight.distributed.subgroups import new_group
 
 _Groups = list[ProcessGroup | None]
+
+
+cuda = LazyModule("rushlight.cuda")
+
+
+def _choose_gpu(rank: int) -> None:
+    """Make a GPU the current one, unless the program has chosen one: ranks of a machine take them in turn."""
+    if not cuda.current_device():
+        cuda.set_device(int(os.environ.get("LOCAL_RANK", rank)) % cuda.device_count())
 
 
 class DeviceMesh:
@@ -40,8 +52,8 @@ class DeviceMesh:
         _groups: _Groups | None = None,
         _root: DeviceMesh | None = None,
     ) -> None:
-        if device_type != "cpu":
-            raise ValueError(f"a DeviceMesh of {device_type!r}: tensors are on the CPU, so it must be 'cpu'")
+        if device_type != "cpu" and not (device_type == "cuda" and has_gpu()):
+            raise ValueError(f"a DeviceMesh of {device_type!r}: expected 'cpu', or 'cuda' where there is a GPU")
         ranks = mesh.numpy() if isinstance(mesh, Tensor) else np.asarray(mesh)
         self.device_type = device_type
         self._ranks = ranks.astype(np.int64)
@@ -50,6 +62,8 @@ class DeviceMesh:
         if not is_initialized():
             init_process_group()
         self._rank = default_group().rank()
+        if device_type == "cuda":
+            _choose_gpu(self._rank)
         self._root = _root
         self._groups = _groups if _groups is not None else [self._line_group(dim) for dim in range(self._ranks.ndim)]
         self._flattened: dict[str, DeviceMesh] = {}

@@ -11,10 +11,10 @@ import itertools
 from collections.abc import Sequence
 
 from rushlight.autograd.derivative_table import derivative
+from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.distributed.collectives import all_reduce as _all_reduce
 from rushlight.distributed.collectives import broadcast as _broadcast
-from rushlight.distributed.engine.buffers import empty, staged
 from rushlight.distributed.engine.reduce_op import RedOpType
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import group_by_name
@@ -71,25 +71,25 @@ def _begun(result: Tensor, work: Work | None) -> Tensor:
 
 def all_reduce(input: Tensor, reduce_op: str, group_name: str) -> Tensor:
     """Begin to reduce a tensor over all ranks."""
-    result = staged(input)
+    result = _copied(input)
     return _begun(result, _all_reduce(result, _operation(reduce_op), group_by_name(group_name), async_op=True))
 
 
 def broadcast(input: Tensor, src: int, group_name: str) -> Tensor:
     """Begin to copy the tensor of the group's rank `src`."""
-    result = staged(input)
+    result = _copied(input)
     return _begun(result, _broadcast(result, group=group_by_name(group_name), group_src=src, async_op=True))
 
 
 def all_gather_into_tensor(input: Tensor, group_size: int, group_name: str) -> Tensor:
     """Begin to join the tensors of all ranks along dimension 0."""
-    result = empty(_gathered(input, group_size), input.dtype)
+    result = _new(input, _gathered(input, group_size))
     return _begun(result, _all_gather_into_tensor(result, input, group_by_name(group_name), async_op=True))
 
 
 def reduce_scatter_tensor(input: Tensor, reduce_op: str, group_size: int, group_name: str) -> Tensor:
     """Begin to reduce a tensor, and to give each rank its part along dimension 0."""
-    result = empty(_scattered(input, group_size), input.dtype)
+    result = _new(input, _scattered(input, group_size))
     work = _reduce_scatter_tensor(result, input, _operation(reduce_op), group_by_name(group_name), async_op=True)
     return _begun(result, work)
 
@@ -98,7 +98,7 @@ def all_to_all_single(
     input: Tensor, output_split_sizes: Sequence[int], input_split_sizes: Sequence[int], group_name: str
 ) -> Tensor:
     """Begin to send rows to all ranks."""
-    result = empty([sum(output_split_sizes), *input.shape[1:]], input.dtype)
+    result = _new(input, [sum(output_split_sizes), *input.shape[1:]])
     group = group_by_name(group_name)
     work = _all_to_all_single(result, input, list(output_split_sizes), list(input_split_sizes), group, async_op=True)
     return _begun(result, work)
@@ -132,6 +132,10 @@ def _new(input: Tensor, sizes: Sequence[int]) -> Tensor:
     return input.new_empty(tuple(sizes))
 
 
+def _copied(input: Tensor) -> Tensor:
+    return input.detach().clone(memory_format=contiguous_format)
+
+
 _SHAPES = {
     "all_reduce": lambda input, reduce_op, group_name: _new(input, input.shape),
     "broadcast": lambda input, src, group_name: _new(input, input.shape),
@@ -147,9 +151,11 @@ for _library, _kernel in itertools.product(
 ):
     _name = _kernel.__name__
     _library.impl(_name, _kernel, "CPU")
+    _library.impl(_name, _kernel, "CUDA")
     _library.impl(_name, _SHAPES[_name], "Meta")
     if f"{_name}_coalesced" in _SCHEMAS:
         _library.impl(f"{_name}_coalesced", _coalesced(_kernel), "CPU")
+        _library.impl(f"{_name}_coalesced", _coalesced(_kernel), "CUDA")
         _library.impl(f"{_name}_coalesced", _coalesced(_SHAPES[_name]), "Meta")
 
 

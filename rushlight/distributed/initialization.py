@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlparse
 
-from rushlight.core.device import device
+from rushlight.core.device import device, present_device
 from rushlight.distributed import adoption, environment, rendezvous
 from rushlight.distributed.backends import Backend, check_backend
 from rushlight.distributed.constants import default_pg_timeout
@@ -92,8 +92,9 @@ def _check_method(method: str | None, store: Store | None) -> None:
 
 
 def check_device(device_id: device | int | None) -> None:
-    if device_id is not None and (isinstance(device_id, int) or device_id.type != "cpu"):
-        raise ValueError(f"device_id is {device_id}, but collectives take tensors on the CPU: leave it out")
+    """Raise unless a device is the CPU or a GPU that is there; a number is a GPU's."""
+    if device_id is not None and present_device(device_id).type not in ("cpu", "cuda"):
+        raise ValueError(f"device_id is {device_id}, but collectives take tensors on the CPU or a GPU")
 
 
 def _check_given(world: World, rank: int, world_size: int) -> None:
@@ -114,7 +115,8 @@ def checked_timeout(timeout: timedelta | None) -> timedelta:
 def _say_once(backend: str | None, world: World) -> None:
     if backend is not None and Backend.MPI not in backend.lower() and backend not in registry.said and world.rank == 0:
         registry.said.add(backend)
-        warnings.warn(f"the backend {backend!r} is MPI here, for which its name stands too", UserWarning, stacklevel=3)
+        way = "; tensors on GPUs go through the CPU's memory" if Backend.NCCL in backend.lower() else ""
+        warnings.warn(f"the backend {backend!r} is MPI here, for which its name stands too{way}", UserWarning, stacklevel=3)
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:

@@ -1,6 +1,7 @@
 """Tensors as MPI's buffers: the address, the number of elements and an MPI datatype. Contiguous tensors are not copied.
 
-A tensor with gaps or in another order goes through one contiguous copy, its staging tensor; `Buffer.deliver` writes this back.
+A tensor with gaps, in another order or on a GPU goes through one contiguous copy, its staging tensor; `Buffer.deliver` writes
+this back.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.dtype import dtype
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.storage import allocate
 from rushlight.core.strides import contiguous_strides
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, count_write
 from rushlight.distributed.engine import mpi
+
+runtime = LazyModule("rushlight.cuda.runtime")
 
 # The MPI datatype of a dtype, and how many of it make an element. 16-bit floats travel as integers of 16 bits.
 _DATATYPES = {
@@ -75,9 +79,12 @@ class Buffer:
             return
         if self._user is self.tensor:
             count_write(self._user._impl)
-        else:
-            with no_grad():
-                self._user.detach().copy_(self.tensor)
+            return
+        with no_grad():
+            self._user.detach().copy_(self.tensor)
+        place = self._user._impl.device
+        if place != CPU:  # this may be another thread than the one that works with the tensor next
+            runtime.wait_for_stream(place.index)
 
 
 def source(tensor: Tensor) -> Buffer:
@@ -105,8 +112,8 @@ def _contiguous(tensor: Tensor) -> Tensor:
 
 
 def _is_plain(tensor: Tensor) -> bool:
-    """Return whether a tensor's memory is its elements in order: no gaps, no lazy conjugate or negative."""
-    return tensor._impl.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+    """Return whether a tensor is its elements in order in the CPU's memory: no gaps, no lazy conjugate or negative."""
+    return tensor._impl.device == CPU and tensor._impl.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
 
 
 def flat(tensor: Tensor) -> Tensor:

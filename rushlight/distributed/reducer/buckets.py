@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor
-from rushlight.distributed.engine.buffers import empty
 
 FIRST_BUCKET_BYTES = 1 << 20  # small, so that the first reduction begins early in the backward pass
 _LARGEST_BUCKET_BYTES = 25 << 20
@@ -24,8 +23,7 @@ class Bucket:
 
     def __init__(self, parameters: Sequence[Tensor], indices: Sequence[int]) -> None:
         self.parameters, self.indices = list(parameters), list(indices)
-        self.flat = empty((sum(each.numel() for each in parameters),), parameters[0].dtype)
-        self.flat.zero_()
+        self.flat = parameters[0].detach().new_zeros([sum(each.numel() for each in parameters)])
         self.views = _views(self.flat, parameters)
         self.pending = len(self.indices)
 
@@ -76,7 +74,7 @@ class GradBucket:
 
 
 def assign(parameters: Sequence[Tensor], order: Sequence[int], limits: Sequence[int]) -> list[list[int]]:
-    """Return the parameters' numbers in groups of one dtype, filled in the order given.
+    """Return the parameters' numbers in groups of one dtype and device, filled in the order given.
 
     `limits` are bytes: of the first group, of the second, and so on; the last holds for all that follow. A group is closed by
     the parameter that reaches its limit.
@@ -86,7 +84,7 @@ def assign(parameters: Sequence[Tensor], order: Sequence[int], limits: Sequence[
     sizes: dict[object, int] = {}
     counts: dict[object, int] = {}
     for index in order:
-        kind = parameters[index].dtype
+        kind = parameters[index].dtype, parameters[index].device
         opened.setdefault(kind, []).append(index)
         sizes[kind] = sizes.get(kind, 0) + parameters[index].nbytes
         number = counts.get(kind, 0)

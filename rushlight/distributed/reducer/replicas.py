@@ -35,7 +35,7 @@ def check_same_shapes(parameters: Sequence[Tensor], group: ProcessGroup) -> None
 
 
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int, limit: int = BROADCAST_BYTES) -> None:
-    """Copy tensors of the group's rank `root` to all ranks, those of one dtype in messages of about `limit` bytes."""
+    """Copy tensors of the group's rank `root` to all ranks, those of a dtype and device in messages of about `limit` bytes."""
     begin_broadcast_all(tensors, group, root, limit)()
 
 
@@ -68,9 +68,10 @@ def _parts(tensors: Sequence[Tensor], limit: int) -> list[list[Tensor]]:
     for tensor in tensors:
         if not tensor.numel():
             continue
-        if sizes[tensor.dtype] + tensor.nbytes > limit and groups[tensor.dtype][-1]:
-            groups[tensor.dtype].append([])
-            sizes[tensor.dtype] = 0
-        groups[tensor.dtype][-1].append(tensor)
-        sizes[tensor.dtype] += tensor.nbytes
+        kind = tensor.dtype, tensor.device
+        if sizes[kind] + tensor.nbytes > limit and groups[kind][-1]:
+            groups[kind].append([])
+            sizes[kind] = 0
+        groups[kind][-1].append(tensor)
+        sizes[kind] += tensor.nbytes
     return [part for parts in groups.values() for part in parts if part]

@@ -50,6 +50,7 @@ def distribute_tensor(
         values = tensor.detach().contiguous()
         if values.is_meta:
             return _without_values(values, device_mesh, placed, tensor.requires_grad)
+        values = values.to(device_mesh.device_type)
         if src_data_rank is not None:
             values = values.clone()
             for mesh_dim in range(device_mesh.ndim):

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from rushlight.autograd.grad_mode import is_grad_enabled
-from rushlight.core.device import CPU, device
+from rushlight.core.device import device, present_device
 from rushlight.core.dtype import int32
 from rushlight.core.following import is_compiling, runs_as_it_is
+from rushlight.core.pytree import tree_map
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.algorithms.join import Join, Joinable, JoinHook
 from rushlight.distributed.collectives import all_reduce
@@ -44,8 +45,8 @@ class DistributedDataParallel(Module, Joinable):
         model(x).sum().backward()  # the .grad are the averages of all ranks
 
     The state dict has the module's keys with `module.` before them. RuntimeError: no parameter requires grad, or ranks have
-    different modules. ValueError: `device_ids`, `output_device`, another `dim` than 0 or `check_reduction` are given, or no
-    group exists.
+    different modules. ValueError: `device_ids` is not the one GPU of the module, another `dim` than 0 or `check_reduction` are
+    given, or no group exists.
     """
 
     def __init__(
@@ -58,10 +59,13 @@ class DistributedDataParallel(Module, Joinable):
         Module.__init__(self)
         Joinable.__init__(self)
         self.process_group = _group_of(process_group, device_mesh)
-        _check(module, device_ids, output_device, dim, check_reduction)
+        places = _check(module, device_ids, output_device, dim, check_reduction)
         self.module = module
-        self.device_mesh, self.dim, self.device_ids, self.output_device = device_mesh, 0, None, None
-        self.device, self.device_type, self.is_multi_device_module = CPU, "cpu", False
+        self.device_mesh, self.dim = device_mesh, 0
+        self.device, self.is_multi_device_module = places[0], len(places) > 1
+        self.device_type = self.device.type
+        self.device_ids = [self.device.index] if device_ids else None
+        self.output_device = self.device if device_ids or output_device is not None else None
         if None not in (broadcast_buffers, forward_sync_buffers):
             raise ValueError("Cannot specify both broadcast_buffers and forward_sync_buffers: give the latter.")
         self.broadcast_buffers = False not in (broadcast_buffers, forward_sync_buffers)
@@ -101,14 +105,20 @@ class DistributedDataParallel(Module, Joinable):
         """Call the module, and expect a backward pass from what it returns."""
         if is_compiling() and self._reduces_in_graph():
             return self._call_in_graph(inputs, kwargs)
+        if self.device_ids:
+            inputs, kwargs = tree_map(self._placed, (inputs, kwargs))
         self._before_forward()
         output = self.module(*inputs, **kwargs)
         self._after_forward(output)
         return output
 
+    def _placed(self, value: Any) -> Any:
+        return value.to(self.device, non_blocking=True) if isinstance(value, Tensor) else value
+
     def _reduces_in_graph(self) -> bool:
         """Return whether a captured graph can hold the reduction: nothing else is exchanged, by hooks or before the pass."""
-        return not (self._has_hook or self.find_unused_parameters or self._join_config.enable or self._copies_buffers())
+        has_option = self.device_ids or self._has_hook or self.find_unused_parameters or self._join_config.enable
+        return not (has_option or self._copies_buffers())
 
     def _call_in_graph(self, inputs: tuple, kwargs: dict) -> Any:
         if not (is_grad_enabled() and self.require_backward_grad_sync):
@@ -217,7 +227,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @property
     def join_device(self) -> device:
-        """Return the CPU."""
+        """Return the device of the module's first parameter."""
         return self.device
 
     @property
@@ -273,20 +283,24 @@ def _group_of(group: ProcessGroup | None, mesh: DeviceMesh | None) -> ProcessGro
     return mesh.get_group(0)
 
 
-def _check(module: Module, device_ids: list | None, output_device: Any, dim: int, check_reduction: bool) -> None:
-    places = {str(parameter.device) for parameter in module.parameters()}
-    if device_ids or output_device:
+def _check(
+    module: Module, device_ids: list | None, output_device: Any, dim: int, check_reduction: bool
+) -> list[device]:  # fmt: skip
+    """Return the devices of the module's parameters."""
+    places = list(dict.fromkeys(parameter.device for parameter in module.parameters()))
+    given = [present_device(each) for each in (*(device_ids or ()), *(() if output_device is None else (output_device,)))]
+    if given and (given[0].type != "cuda" or places != list(dict.fromkeys(given))):
         raise ValueError(
-            "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU "
-            f"modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters "
-            f"{places}."
+            "DistributedDataParallel device_ids and output_device arguments only work with single-device GPU modules, whose "
+            f"device they name, but got device_ids {device_ids}, output_device {output_device}, and module parameters on "
+            f"{', '.join(map(str, places))}"
         )
     if dim or check_reduction:
         raise ValueError(
             f"DistributedDataParallel got dim={dim}, check_reduction={check_reduction}, which have no effect: inputs are not "
             "scattered over devices, and reductions are always waited for. Leave both out"
         )
-    if len({place.partition(":")[0] for place in places}) > 1:
+    if len({place.type for place in places}) > 1:
         raise ValueError(f"DistributedDataParallel's input module must be on the same type of devices, but found {places}.")
     for name, parameter in module.named_parameters():
         if type(parameter).__name__ in ("UninitializedParameter", "UninitializedBuffer"):
@@ -294,3 +308,4 @@ def _check(module: Module, device_ids: list | None, output_device: Any, dim: int
                 "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy forward pass "
                 f"to correctly initialize the modules ({name})"
             )
+    return places
