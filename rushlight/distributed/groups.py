@@ -99,14 +99,18 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
-    """Return "mpi". ValueError before init_process_group, or where this process is not in the group."""
-    if resolve(group) is None:
+    """Return "mpi", or "gloo" where that was asked for, which MPI does the work of.
+
+    ValueError before init_process_group, or where this process is not in the group.
+    """
+    found = resolve(group)
+    if found is None:
         raise ValueError("Invalid process group specified")
-    return Backend(Backend.MPI)
+    return Backend(found.backend_name)
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """Return the backend of each kind of device: "cpu:mpi"."""
+    """Return the backend of each kind of device, such as "cpu:mpi"."""
     return f"cpu:{get_backend(group)}"
 
 

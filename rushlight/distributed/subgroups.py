@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.distributed import environment
-from rushlight.distributed.backends import check_backend
+from rushlight.distributed.backends import check_backend, name_asked_for
 from rushlight.distributed.engine.operation import Operation
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import GroupMember, default_group, registry, resolve
@@ -41,13 +41,22 @@ def new_group(
         raise ValueError("new_group: MPI takes no pg_options")
     check_device(device_id)
     members = _checked_ranks(parent, ranks, sort_ranks)
-    if use_local_synchronization:
-        return _among_members(parent, members, timeout, group_desc)
+    made = _made(parent, members, timeout, group_desc, use_local_synchronization)
+    if isinstance(made, ProcessGroup):
+        made.backend_name = name_asked_for(backend) or parent.backend_name
+    return made
+
+
+def _made(
+    parent: ProcessGroup, members: list[int], timeout: timedelta | None, desc: str | None, among_members: bool
+) -> ProcessGroup | int:
+    if among_members:
+        return _among_members(parent, members, timeout, desc)
     registry.made += 1
     parent.begin("new_group", lambda channel: [channel.comm.Ibarrier()], detail=f"ranks {members}").wait()
     if parent.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
-    return _make(parent, members, str(registry.made), timeout, group_desc)
+    return _make(parent, members, str(registry.made), timeout, desc)
 
 
 def _among_members(

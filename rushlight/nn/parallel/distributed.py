@@ -182,8 +182,8 @@ class DistributedDataParallel(Module, Joinable):
         """Return what can be said of the wrapped module and its buckets."""
         sizes = [bucket.flat.nbytes for bucket in self.reducer.buckets]
         return {
-            "world_size": self.process_group.size(), "rank": self.process_group.rank(), "backend_name": "mpi",
-            "module_name": type(self.module).__name__, "bucket_cap_bytes": self.bucket_bytes_cap,
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(),
+            "backend_name": self.process_group.name(), "module_name": type(self.module).__name__, "bucket_cap_bytes": self.bucket_bytes_cap,
             "bucket_sizes": ", ".join(map(str, sizes)), "find_unused_parameters": self.find_unused_parameters,
             "broadcast_buffers": self.broadcast_buffers, "gradient_as_bucket_view": self.gradient_as_bucket_view,
             "static_graph": self.static_graph,
