@@ -27,12 +27,12 @@ def new_group(
     group_desc: str | None = None,
     device_id: device | None = None,
     sort_ranks: bool = True,
-) -> ProcessGroup | int:
+) -> ProcessGroup | int | None:
     """Return a new group of `ranks` (all, unless given), numbered in their order; with `sort_ranks` in ascending order.
 
     All ranks must call it, in the same order; with `use_local_synchronization` only those of the group. Ranks that are not in
-    it get `GroupMember.NON_GROUP_MEMBER`. `timeout` is that of the group of all ranks unless given. ValueError for ranks that
-    the world does not have, or that are given twice.
+    it get `GroupMember.NON_GROUP_MEMBER`, or None with `use_local_synchronization`. `timeout` is that of the group of all ranks
+    unless given. ValueError for ranks that the world does not have, or that are given twice.
     """
     parent = default_group()
     if backend is not None:
@@ -49,7 +49,7 @@ def new_group(
 
 def _made(
     parent: ProcessGroup, members: list[int], timeout: timedelta | None, desc: str | None, among_members: bool
-) -> ProcessGroup | int:
+) -> ProcessGroup | int | None:
     if among_members:
         return _among_members(parent, members, timeout, desc)
     registry.made += 1
@@ -61,10 +61,10 @@ def _made(
 
 def _among_members(
     parent: ProcessGroup, members: list[int], timeout: timedelta | None, desc: str | None
-) -> ProcessGroup | int:
-    """Return the group of members, who alone call this."""
+) -> ProcessGroup | None:
+    """Return the group of members, who alone call this; None elsewhere."""
     if parent.rank() not in members:
-        return GroupMember.NON_GROUP_MEMBER
+        return None
     stem = f"local-{'-'.join(map(str, members))}-"  # ends in a dash: [1, 2] is no beginning of [1, 20]
     name = f"{stem}{sum(each.startswith(stem) for each in registry.by_name)}"
     _gather_members(parent, members, name)
