@@ -85,7 +85,7 @@ def begin_all_gather_coalesced(
             channel.comm.Iallgather(mine.whole, whole.shared(members.size()))
             for mine, (whole, _) in zip(inputs, places, strict=True)
         ],
-        tensors=input_list, outputs=outputs, finish=finish,
+        tensors=input_list, outputs=[outputs, *copies] if copies else outputs, finish=finish,
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 from rushlight.distributed import environment
@@ -115,7 +116,12 @@ def get_backend_config(group: ProcessGroup | None = None) -> str:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return this process's number on its machine, `fallback_rank` where nothing says. RuntimeError without that."""
+    """Return this process's number on its machine, by LOCAL_RANK or the launcher, or else `fallback_rank`.
+
+    RuntimeError: nothing says, and there is no `fallback_rank`.
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
     found = environment.launched()
     if found is not None:
         return found.local_rank
