@@ -16,6 +16,7 @@ from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of, root_of
+from rushlight.distributed.sparse_sums import begin_sparse_sum
 from rushlight.futures import Future
 
 
@@ -77,7 +78,8 @@ def all_reduce(
     """Replace the tensor of each rank by the reduction of all.
 
     `tensor` has the same shape and dtype on all ranks: any integers, bool (a sum is "or"), float16, bfloat16, float32,
-    float64, and for sums complex numbers. AVG is the sum divided by the number of ranks. With `async_op` a Work is returned.
+    float64, and for sums complex numbers. AVG is the sum divided by the number of ranks. Of sparse tensors (COO) there are sums
+    only. With `async_op` a Work is returned.
 
         dist.all_reduce(gradient, dist.ReduceOp.AVG)
 
@@ -86,6 +88,8 @@ def all_reduce(
     members = member_of(group, "all_reduce")
     if members is None:
         return None
+    if isinstance(tensor, Tensor) and tensor.is_sparse:
+        return hand_over(begin_sparse_sum(members, tensor, op), async_op)
     check_tensor(tensor, "tensor")
     return hand_over(begin_all_reduce(members, "all_reduce", [tensor], op), async_op)
 

@@ -30,6 +30,7 @@ from rushlight.distributed.options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
+from rushlight.distributed.sparse_sums import begin_sparse_sum
 from rushlight.ops import aten
 
 _ON_ONE_RANK: dict[RedOpType, Callable[[Tensor, Tensor], Tensor]] = {
@@ -45,7 +46,11 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
 def _check_alike(caller: str, tensors: Sequence[Tensor], like: Tensor) -> None:
     """Raise RuntimeError unless tensors have one type and size."""
     for index, tensor in enumerate(tensors):
-        if tensor.dtype is not like.dtype or tensor.layout is not like.layout:
+        if tensor.layout is not like.layout:
+            raise RuntimeError(
+                f"ProcessGroup::{caller}: invalid tensor layout at index {index} (expected {like.layout}, got {tensor.layout})"
+            )
+        if tensor.dtype is not like.dtype:
             raise RuntimeError(
                 f"ProcessGroup::{caller}: invalid tensor type at index {index} (expected {like.dtype}, got {tensor.dtype})"
             )
@@ -94,6 +99,10 @@ class ProcessGroup(process_group.ProcessGroup):
         with no_grad():
             for other in others:
                 first.copy_(_ON_ONE_RANK[kind_of(chosen)](first, other))
+        if first.is_sparse:
+            work = begin_sparse_sum(self, first, chosen, others)
+            work.progress_in_background()
+            return work
         work = collectives.begin_all_reduce(self, "all_reduce", [first], chosen, others)
         work.progress_in_background()
         return work

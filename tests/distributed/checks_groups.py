@@ -16,6 +16,7 @@ def main(torch, dist) -> None:
     check_store(dist)
     check_premultiplied(torch, dist)
     check_methods(torch, dist)
+    check_sparse(torch, dist)
     check_method_refusals(torch, dist)
 
 
@@ -204,6 +205,21 @@ def _with(options, **values):
     for name, value in values.items():
         setattr(options, name, value)
     return options
+
+
+def check_sparse(torch, dist) -> None:
+    """Ranks have elements at different places, and rank 0 has none."""
+    rank = dist.get_rank()
+    places = torch.tensor([[rank, 4, 4]])[:, : 3 * (rank > 0)]
+    mine = torch.sparse_coo_tensor(places, torch.ones(places.shape[1], 2), (6, 2))
+    dist.all_reduce(mine)
+    assert mine.is_sparse and mine.to_dense()[:, 1].tolist() == [0, 1, 1, 1, 6, 0]
+    try:
+        dist.all_reduce(mine, dist.ReduceOp.MAX)
+    except RuntimeError as error:
+        assert "unsupported reduction operation" in str(error)
+    else:
+        raise AssertionError("a maximum of sparse tensors was not refused")
 
 
 def check_method_refusals(torch, dist) -> None:

@@ -6,6 +6,7 @@ Sets the variables that torchrun sets, pins the rank to its share of the cores w
 it ended in a line of stderr that `rushlight launch` reads.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -33,8 +34,13 @@ def main() -> int:
         die_with_parent(signal.SIGKILL)
         os.execvp(command[0], command)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda number, frame: os.kill(child, number))
+        signal.signal(number, lambda number, frame: _pass_on(child, number))
     return _report(child, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def _pass_on(child: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it may have ended, and been reported, before
+        os.kill(child, number)
 
 
 def _report(child: int, status: int) -> int:
