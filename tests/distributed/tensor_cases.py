@@ -107,7 +107,7 @@ def _losses(torch, mesh) -> dict:
         parts = distribute_tensor(whole, mesh, [Shard(1)]).requires_grad_()
         with loss_parallel(), CommDebugMode() as comms:
             loss = F.cross_entropy(
-                parts, _like(parts, target), None if weight is None else _like(parts, weight), reduction=reduction
+                parts, target if weight is None else _like(parts, target), weight, reduction=reduction
             )
             loss.sum().backward()
         name = f"loss {reduction} {'weighted' if weight is not None else ''}"

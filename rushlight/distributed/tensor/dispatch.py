@@ -115,7 +115,8 @@ def _distributed(leaf: Any, op: Any, mesh: DeviceMesh, kind: type, make: Callabl
     """Return a plain tensor as a replicated one, where that is allowed: scalars always are."""
     if not isinstance(leaf, Tensor) or isinstance(leaf, kind):
         return leaf
-    if leaf.numel() != 1 and not _mixing:
+    of_loss = _classes and op._opname.startswith("nll_loss")  # targets and weights may be plain tensors
+    if leaf.numel() != 1 and not _mixing and not of_loss:
         raise RuntimeError(
             f"{op}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling distributed "
             "operators! Use distribute_tensor or DTensor.from_local"
