@@ -75,8 +75,8 @@ class profile:  # noqa: N801  (torch's name)
     Afterwards it has `function_events`, `key_averages()`, `table()`, `total_average()` and `export_chrome_trace(path)`. With
     `record_shapes`, `with_stack`, `profile_memory` and `with_flops` events have their inputs' shapes, the program's frames, the
     bytes of new memory among results, and the floating-point operations of products. `use_cpu=False` is a ValueError, and so is
-    a `use_device` that is not there; `use_cuda` is an older name of the device "cuda". `use_kineto` chooses between two recorders
-    of PyTorch, of which Kineto is not there: RuntimeError if it is True.
+    a `use_device` that is not there; `use_cuda` is an older name of the device "cuda". `use_kineto` chooses between two
+    recorders of PyTorch, of which Kineto is not there: RuntimeError if it is True.
     """
 
     def __init__(

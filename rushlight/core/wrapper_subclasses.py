@@ -118,13 +118,28 @@ def of_class(cls: type, impl: TensorImpl) -> Any:
 def like(tensor: Tensor, impl: TensorImpl) -> Any:
     """Return a tensor over `impl` of the class of `tensor`, with its attributes."""
     made = of_class(type(tensor), impl)
-    made.__dict__.update(tensor.__dict__)
-    for kind in type(tensor).__mro__:
+    _copy_attributes(tensor, made)
+    return made
+
+
+def _copy_attributes(source: Tensor, target: Any) -> None:
+    target.__dict__.update(source.__dict__)
+    for kind in type(source).__mro__:
         names = kind.__dict__.get("__slots__", ())
         for name in (names,) if isinstance(names, str) else names:
-            if hasattr(tensor, name):
-                setattr(made, name, getattr(tensor, name))
-    return made
+            if name != "_impl" and hasattr(source, name):
+                setattr(target, name, getattr(source, name))
+
+
+def is_wrapper(tensor: Tensor) -> bool:
+    """Return whether a tensor has no memory of its own, but attributes that have."""
+    return sees_operators(tensor) and tensor._impl.key_set & META_KEYS == META_KEYS
+
+
+def take_contents(wrapper: Tensor, other: Tensor) -> None:
+    """Give a wrapper the sizes, dtype and attributes of another, as an assignment to `data` does for tensors with memory."""
+    wrapper.data = other
+    _copy_attributes(other, wrapper)
 
 
 def sees_operators(tensor: Tensor) -> bool:

@@ -85,6 +85,12 @@ def check_backend(backend: str | None) -> None:
         raise ValueError(f"init_process_group: there is no backend {backend!r}; ask for 'mpi'")
 
 
+def name_asked_for(backend: str | None) -> str | None:
+    """Return "mpi" or "gloo", whichever comes first in what was asked for; None for nothing."""
+    names = [] if backend is None else [part.rpartition(":")[2] for part in Backend(backend).split(",")]
+    return next((name for name in names if name in (Backend.MPI, Backend.GLOO)), None)
+
+
 def get_default_backend_for_device(device: str | device) -> str:
     """Return "mpi" for the CPU and GPUs. ValueError for other devices."""
     kind = device if isinstance(device, str) else device.type

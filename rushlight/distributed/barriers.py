@@ -39,9 +39,9 @@ def barrier(
 
 
 def monitored_barrier(
-    group: ProcessGroup | None = None, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    group: ProcessGroup | None = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """Wait until all ranks of the group call this; rank 0 checks who comes.
+    """Wait until all ranks of the group call this; rank 0 checks who comes. `timeout` may be a number of seconds.
 
     DistBackendError on rank 0, after `timeout` or the group's, names the first rank that is missing, or with `wait_all_ranks`
     all of them. The other ranks then raise too.
@@ -49,7 +49,8 @@ def monitored_barrier(
     members = member_of(group, "monitored_barrier")
     if members is None:
         return
-    seconds = (timeout or members.timeout).total_seconds()
+    given = members.timeout if timeout is None else timeout
+    seconds = given.total_seconds() if isinstance(given, timedelta) else float(given)
     members.world.counts[members.group_name] += 1
     operation = Operation("monitored_barrier", members.number, members.group_name, [], "")
     if members.rank() != 0:
@@ -58,6 +59,8 @@ def monitored_barrier(
         # Rank 0 has the same time from its own start, and then asks the missing ranks: its answer comes a little later.
         Work(members, operation, requests, peers=[members.ranks[0]]).wait(timedelta(seconds=seconds + faults.ANSWERING))
         return
+    if seconds <= 0:
+        raise DistBackendError(f"[Rank 0]: Rank {members.ranks[0]} timed out in monitoredBarrier after {seconds * 1000:g} ms.")
     arrivals = [(rank, members.control.Irecv(bytearray(1), rank, _TAG)) for rank in range(1, members.size())]
     with members.world.activity.waiting(operation):
         late = _late(arrivals, seconds, wait_all_ranks)

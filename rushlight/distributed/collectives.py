@@ -16,6 +16,8 @@ from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of, root_of
+from rushlight.distributed.sparse_sums import begin_sparse_sum
+from rushlight.futures import Future
 
 
 def hand_over(work: Work, async_op: bool) -> Work | None:
@@ -25,6 +27,12 @@ def hand_over(work: Work, async_op: bool) -> Work | None:
         return None
     work.progress_in_background()
     return work
+
+
+def future_of(work: Work, async_op: bool) -> Future | None:
+    """Return the Future of an asynchronous operation; else wait for it."""
+    begun = hand_over(work, async_op)
+    return None if begun is None else begun.get_future()
 
 
 def broadcast(
@@ -70,7 +78,8 @@ def all_reduce(
     """Replace the tensor of each rank by the reduction of all.
 
     `tensor` has the same shape and dtype on all ranks: any integers, bool (a sum is "or"), float16, bfloat16, float32,
-    float64, and for sums complex numbers. AVG is the sum divided by the number of ranks. With `async_op` a Work is returned.
+    float64, and for sums complex numbers. AVG is the sum divided by the number of ranks. Of sparse tensors (COO) there are sums
+    only. With `async_op` a Work is returned.
 
         dist.all_reduce(gradient, dist.ReduceOp.AVG)
 
@@ -79,6 +88,8 @@ def all_reduce(
     members = member_of(group, "all_reduce")
     if members is None:
         return None
+    if isinstance(tensor, Tensor) and tensor.is_sparse:
+        return hand_over(begin_sparse_sum(members, tensor, op), async_op)
     check_tensor(tensor, "tensor")
     return hand_over(begin_all_reduce(members, "all_reduce", [tensor], op), async_op)
 
@@ -86,21 +97,27 @@ def all_reduce(
 def all_reduce_coalesced(
     tensors: Sequence[Tensor], op: RedOpType | ReduceOp = ReduceOp.SUM, group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> Work | None:  # fmt: skip
-    """Replace each of several tensors by the reduction of those of all ranks, as `all_reduce` does for one."""
+) -> Future | None:  # fmt: skip
+    """Replace each of several tensors by the reduction of those of all ranks, as `all_reduce` does for one.
+
+    With `async_op` a Future of the tensors is returned.
+    """
     members = member_of(group, "all_reduce_coalesced")
     if members is None:
         return None
     check_tensors(tensors, "tensors")
-    return hand_over(begin_all_reduce(members, "all_reduce_coalesced", list(tensors), op), async_op)
+    return future_of(begin_all_reduce(members, "all_reduce_coalesced", list(tensors), op), async_op)
 
 
 def begin_all_reduce(
     members: ProcessGroup, name: str, tensors: list[Tensor], op: RedOpType | ReduceOp, others: Sequence[Tensor] = ()
 ) -> Work:
     """Begin to reduce tensors; on each rank the first is copied into `others` afterwards."""
-    reductions = [Reduction(op, tensor.dtype, members.size(), name) for tensor in tensors]
-    buffers = [target(tensor, load=True) for tensor in tensors]
+    reductions = [Reduction(op, tensor.dtype, members.size(), "all_reduce") for tensor in tensors]
+    buffers = [
+        target(tensor, load=True) if all(tensor is not other for other in tensors[:place]) else Buffer(staged(tensor), None)
+        for place, tensor in enumerate(tensors)
+    ]  # a tensor that is given twice is reduced once, the second time in a copy
 
     def start(channel: Channel) -> Iterator[Any]:
         for buffer, reduction in zip(buffers, reductions, strict=True):

@@ -20,11 +20,17 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import impl_from_array
 from rushlight.distributed.backends import has_gpu
 from rushlight.distributed.engine.process_group import ProcessGroup
-from rushlight.distributed.groups import default_group, is_initialized
+from rushlight.distributed.groups import default_group, is_initialized, registry
 from rushlight.distributed.initialization import init_process_group
 from rushlight.distributed.subgroups import new_group
 
 _Groups = list[ProcessGroup | None]
+_entered: list[DeviceMesh] = []
+
+
+def current_mesh() -> DeviceMesh | None:
+    """Return the mesh whose context this is, None for none."""
+    return _entered[-1] if _entered else None
 
 
 cuda = LazyModule("rushlight.cuda")
@@ -67,6 +73,14 @@ class DeviceMesh:
         self._root = _root
         self._groups = _groups if _groups is not None else [self._line_group(dim) for dim in range(self._ranks.ndim)]
         self._flattened: dict[str, DeviceMesh] = {}
+
+    def __enter__(self) -> DeviceMesh:
+        """Make this the mesh of distributed tensors that are made without one."""
+        _entered.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _entered.pop()
 
     def _check_names(self) -> None:
         names = self.mesh_dim_names
@@ -143,7 +157,9 @@ class DeviceMesh:
         return self._dim_named(dim) if isinstance(dim, str) else dim
 
     def _dim_named(self, name: str) -> int:
-        if self.mesh_dim_names is None or name not in self.mesh_dim_names:
+        if self.mesh_dim_names is None:
+            raise KeyError("Cannot slice a DeviceMesh without mesh_dim_names!")
+        if name not in self.mesh_dim_names:
             raise KeyError(f"Invalid mesh_dim_name {name!r}: the mesh's dimensions are {self.mesh_dim_names}")
         return self.mesh_dim_names.index(name)
 
@@ -197,6 +213,16 @@ class DeviceMesh:
             raise ValueError("Must pass mesh if passing multiple ProcessGroups")
         ranks = list(groups[0].ranks) if mesh is None else mesh  # type: ignore[union-attr]
         return DeviceMesh(device_type, ranks, mesh_dim_names=mesh_dim_names, _groups=groups)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the mesh without its groups, which are found by their names where it is loaded."""
+        names = [None if group is None else group.group_name for group in self._groups]
+        return {**self.__dict__, "_groups": names, "_root": None, "_flattened": {}, "_ranks": self._ranks.tolist()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._ranks = np.asarray(state["_ranks"], np.int64)
+        self._groups = [None if name is None else registry.by_name.get(name) for name in state["_groups"]]
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

@@ -12,7 +12,7 @@ from typing import Any
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_count, check_same, check_tensor, check_tensors
-from rushlight.distributed.collectives import deliver_reduced, hand_over
+from rushlight.distributed.collectives import deliver_reduced, future_of, hand_over
 from rushlight.distributed.engine import algorithms
 from rushlight.distributed.engine.algorithms import Channel
 from rushlight.distributed.engine.buffers import Buffer, empty, flat, joined, lie_together, source, target
@@ -21,6 +21,7 @@ from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of, root_of
+from rushlight.futures import Future
 
 
 def all_gather(
@@ -47,28 +48,63 @@ def all_gather(
 def all_gather_coalesced(
     output_tensor_lists: Sequence[Sequence[Tensor]], input_tensor_list: Sequence[Tensor], group: ProcessGroup | None = None,
     async_op: bool = False,
-) -> Work | None:  # fmt: skip
-    """Gather several tensors: `output_tensor_lists` has a list for each rank, with one tensor for each of the inputs."""
+) -> Future | None:  # fmt: skip
+    """Gather several tensors: `output_tensor_lists` has a list for each rank, with one tensor for each of the inputs.
+
+    With `async_op` a Future is returned. RuntimeError for lists or tensors of other sizes.
+    """
     members = member_of(group, "all_gather_coalesced")
     if members is None:
         return None
-    check_tensors(input_tensor_list, "input_tensor_list")
-    check_count(output_tensor_lists, members.size(), "all_gather_coalesced", "output_tensor_lists")
-    inputs = [source(tensor) for tensor in input_tensor_list]
-    columns = list(zip(*output_tensor_lists, strict=True))
-    for tensor, column in zip(input_tensor_list, columns, strict=True):
-        _check_list(column, tensor, members.size(), "all_gather_coalesced", "output_tensor_lists")
-    places = [_memory_for(column) for column in columns]
-    work = members.begin(
+    return future_of(begin_all_gather_coalesced(members, output_tensor_lists, input_tensor_list), async_op)
+
+
+def begin_all_gather_coalesced(
+    members: ProcessGroup, output_lists: Sequence[Sequence[Tensor]], input_list: Sequence[Tensor],
+    copies: Sequence[Sequence[Tensor]] = (),
+) -> Work:  # fmt: skip
+    """Begin to gather several tensors; all outputs in order are then copied into each list of `copies`."""
+    check_tensors(input_list, "input_tensor_list")
+    for listed in output_lists:
+        check_tensors(listed, "output_tensor_lists")
+    _check_coalesced(output_lists, input_list, members.size())
+    inputs = [source(tensor) for tensor in input_list]
+    places = [_memory_for(column) for column in zip(*output_lists, strict=True)]
+    outputs = [tensor for each in output_lists for tensor in each]
+
+    def finish() -> None:
+        for _, deliver in places:
+            deliver()
+        for copied in copies:
+            for output, other in zip(outputs, copied, strict=True):
+                _copy(output, other)
+
+    return members.begin(
         "all_gather_coalesced",
         lambda channel: [
             channel.comm.Iallgather(mine.whole, whole.shared(members.size()))
             for mine, (whole, _) in zip(inputs, places, strict=True)
         ],
-        tensors=input_tensor_list, outputs=[tensor for each in output_tensor_lists for tensor in each],
-        finish=lambda: [deliver() for _, deliver in places],
+        tensors=input_list, outputs=[outputs, *copies] if copies else outputs, finish=finish,
     )  # fmt: skip
-    return hand_over(work, async_op)
+
+
+def _check_coalesced(output_lists: Sequence[Sequence[Tensor]], inputs: Sequence[Tensor], ranks: int) -> None:
+    if len(output_lists) != ranks:
+        raise RuntimeError(f"all_gather_coalesced: output lists should be equal to world size: {len(output_lists)} of {ranks}")
+    for number, listed in enumerate(output_lists):
+        if len(listed) != len(inputs):
+            raise RuntimeError(f"all_gather_coalesced: invalid output size: output list {number} has {len(listed)} tensors")
+        for place, (output, given) in enumerate(zip(listed, inputs, strict=True)):
+            if output.shape != given.shape:
+                raise RuntimeError(
+                    f"all_gather_coalesced: invalid size of output tensor at index {place} (expected {list(given.shape)}, got "
+                    f"{list(output.shape)})"
+                )
+            if output.dtype is not given.dtype:
+                raise RuntimeError(
+                    f"all_gather_coalesced: invalid tensor type at index {place} (expected {given.dtype}, got {output.dtype})"
+                )
 
 
 def _memory_for(tensors: Sequence[Tensor]) -> tuple[Buffer, Callable[[], object]]:

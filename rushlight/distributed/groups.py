@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 
 from rushlight.distributed import environment
@@ -99,19 +100,28 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
-    """Return "mpi". ValueError before init_process_group, or where this process is not in the group."""
-    if resolve(group) is None:
+    """Return "mpi", or "gloo" where that was asked for, which MPI does the work of.
+
+    ValueError before init_process_group, or where this process is not in the group.
+    """
+    found = resolve(group)
+    if found is None:
         raise ValueError("Invalid process group specified")
-    return Backend(Backend.MPI)
+    return Backend(found.backend_name)
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """Return the backend of each kind of device: "cpu:mpi"."""
+    """Return the backend of each kind of device, such as "cpu:mpi"."""
     return f"cpu:{get_backend(group)}"
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return this process's number on its machine, `fallback_rank` where nothing says. RuntimeError without that."""
+    """Return this process's number on its machine, by LOCAL_RANK or the launcher, or else `fallback_rank`.
+
+    RuntimeError: nothing says, and there is no `fallback_rank`.
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
     found = environment.launched()
     if found is not None:
         return found.local_rank

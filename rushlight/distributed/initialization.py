@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 
 from rushlight.core.device import device, present_device
 from rushlight.distributed import adoption, environment, rendezvous
-from rushlight.distributed.backends import Backend, check_backend
+from rushlight.distributed.backends import Backend, check_backend, name_asked_for
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.engine import endings, mpi
 from rushlight.distributed.engine.world import World
@@ -62,6 +62,7 @@ def init_process_group(
     _check_given(world, rank, world_size)
     _say_once(backend, world)
     registry.default = registry.by_name["0"] = ProcessGroup(world, world.comm, range(world.size), "0", limit, "default_pg")
+    registry.default.backend_name = name_asked_for(backend) or Backend.MPI
     registry.store = store
 
 

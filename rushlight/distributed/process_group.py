@@ -30,6 +30,7 @@ from rushlight.distributed.options import (
     ReduceScatterOptions,
     ScatterOptions,
 )
+from rushlight.distributed.sparse_sums import begin_sparse_sum
 from rushlight.ops import aten
 
 _ON_ONE_RANK: dict[RedOpType, Callable[[Tensor, Tensor], Tensor]] = {
@@ -43,14 +44,18 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> list[Tensor]:
 
 
 def _check_alike(caller: str, tensors: Sequence[Tensor], like: Tensor) -> None:
-    """Raise ValueError unless tensors have one type and size."""
+    """Raise RuntimeError unless tensors have one type and size."""
     for index, tensor in enumerate(tensors):
-        if tensor.dtype is not like.dtype or tensor.layout is not like.layout:
-            raise ValueError(
+        if tensor.layout is not like.layout:
+            raise RuntimeError(
+                f"ProcessGroup::{caller}: invalid tensor layout at index {index} (expected {like.layout}, got {tensor.layout})"
+            )
+        if tensor.dtype is not like.dtype:
+            raise RuntimeError(
                 f"ProcessGroup::{caller}: invalid tensor type at index {index} (expected {like.dtype}, got {tensor.dtype})"
             )
         if tensor.shape != like.shape:
-            raise ValueError(
+            raise RuntimeError(
                 f"ProcessGroup::{caller}: invalid tensor size at index {index} (expected {list(like.shape)}, got "
                 f"{list(tensor.shape)})"
             )
@@ -94,6 +99,10 @@ class ProcessGroup(process_group.ProcessGroup):
         with no_grad():
             for other in others:
                 first.copy_(_ON_ONE_RANK[kind_of(chosen)](first, other))
+        if first.is_sparse:
+            work = begin_sparse_sum(self, first, chosen, others)
+            work.progress_in_background()
+            return work
         work = collectives.begin_all_reduce(self, "all_reduce", [first], chosen, others)
         work.progress_in_background()
         return work
@@ -105,11 +114,16 @@ class ProcessGroup(process_group.ProcessGroup):
         """Reduce each of several tensors."""
         reduced = _listed(tensors)
         self._check_some("allreduce_coalesced", reduced)
-        if any(tensor.layout is not reduced[0].layout for tensor in reduced):
-            raise ValueError("ProcessGroup::allreduce_coalesced: invalid tensor layout at index: all must have the same")
+        for index, tensor in enumerate(reduced):
+            if tensor.layout is not reduced[0].layout:
+                raise RuntimeError(f"ProcessGroup::allreduce_coalesced: invalid tensor layout at index {index}")
+        if reduced[0].is_sparse:
+            raise RuntimeError("ProcessGroup::allreduce_coalesced: unsupported layout: tensors must be dense")
         if any(tensor.dtype is not reduced[0].dtype for tensor in reduced):
-            raise ValueError("ProcessGroup::allreduce_coalesced: tensors must all have the same type")
-        return collectives.all_reduce_coalesced(reduced, self._operation(opts, None), self, async_op=True)
+            raise RuntimeError("ProcessGroup::allreduce_coalesced: tensors must all have the same type")
+        work = collectives.begin_all_reduce(self, "all_reduce_coalesced", reduced, self._operation(opts, None))
+        work.progress_in_background()
+        return work
 
     @_with_time
     def broadcast(
@@ -119,7 +133,7 @@ class ProcessGroup(process_group.ProcessGroup):
         given, options = _listed(tensors), opts or BroadcastOptions()
         source = self._checked_root("broadcast", options.rootRank if root is None else root)
         if not 0 <= options.rootTensor < len(given):
-            raise ValueError(f"ProcessGroup::broadcast: invalid root tensor: {options.rootTensor}")
+            raise RuntimeError(f"ProcessGroup::broadcast: invalid root tensor: {options.rootTensor}")
         _check_alike("broadcast", given, given[0])
         whole = given[options.rootTensor]
         others = [each for place, each in enumerate(given) if place != options.rootTensor]
@@ -136,31 +150,50 @@ class ProcessGroup(process_group.ProcessGroup):
         tensor, options = self._the_one("reduce", tensors), opts or ReduceOptions()
         target = self._checked_root("reduce", options.rootRank if root is None else root)
         if options.rootTensor != 0:
-            raise ValueError(f"ProcessGroup::reduce: invalid root tensor: {options.rootTensor}")
+            raise RuntimeError(f"ProcessGroup::reduce: invalid root tensor: {options.rootTensor}")
         return collectives.reduce(tensor, op=op or options.reduceOp, group=self, async_op=True, group_dst=target)
 
     @_with_time
     def allgather(
         self, output_tensors: Sequence[Any], input_tensors: Tensor | Sequence[Tensor], opts: AllgatherOptions | None = None
     ) -> Work:
-        """Put the tensor of each rank into a list: [list], [tensor], or list, tensor."""
+        """Put the tensor of each rank into a list: [list], [tensor], or list, tensor. For several tensors of a rank, each
+        list has all tensors of all ranks."""
         if isinstance(input_tensors, Tensor):
             return gathers.all_gather(output_tensors, input_tensors, self, async_op=True)
-        if not input_tensors or not output_tensors:
-            raise ValueError("ProcessGroup::allgather: requires non-empty input and output tensor list")
+        if not input_tensors:
+            raise RuntimeError("ProcessGroup::allgather: requires non-empty input tensor list")
         if len(input_tensors) != len(output_tensors):
-            raise ValueError("ProcessGroup::allgather: requires input/output tensor lists to have the same length")
-        places, tensor = self._list_of_all("allgather", output_tensors[0], "output"), input_tensors[0]
-        _check_alike("allgather", [*places, *input_tensors], tensor)
-        self._the_one("allgather", input_tensors)
-        return gathers.all_gather(places, tensor, self, async_op=True)
+            raise RuntimeError("ProcessGroup::allgather: requires input/output tensor lists to have the same length")
+        tensor, count = input_tensors[0], len(input_tensors)
+        for places in output_tensors:
+            self._check_length("allgather", places, count)
+            _check_alike("allgather", places, tensor)
+        _check_alike("allgather", input_tensors, tensor)
+        if count == 1:
+            return gathers.all_gather(output_tensors[0], tensor, self, async_op=True)
+        first = output_tensors[0]
+        of_ranks = [first[place : place + count] for place in range(0, len(first), count)]
+        work = gathers.begin_all_gather_coalesced(self, of_ranks, input_tensors, output_tensors[1:])
+        work.progress_in_background()
+        return work
 
     @_with_time
     def allgather_coalesced(
         self, output_lists: Sequence[Sequence[Tensor]], input_list: Sequence[Tensor], opts: AllgatherOptions | None = None
     ) -> Work:
         """Gather several tensors: the output has a list for each rank."""
-        return gathers.all_gather_coalesced(output_lists, input_list, self, async_op=True)
+        work = gathers.begin_all_gather_coalesced(self, output_lists, input_list)
+        work.progress_in_background()
+        return work
+
+    @_with_time
+    def allgather_into_tensor_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: AllgatherOptions | None = None
+    ) -> Work:
+        """Gather several tensors, each into one that has a part for each rank."""
+        parts = [whole.chunk(self.size()) for whole in outputs]
+        return self.allgather_coalesced(list(zip(*parts, strict=True)), inputs, opts)
 
     @_with_time
     def gather(
@@ -176,7 +209,7 @@ class ProcessGroup(process_group.ProcessGroup):
             places = self._of_root("gather", output_tensors, isinstance(input_tensors, Tensor), "output")
             _check_alike("gather", places, tensor)
         elif output_tensors:
-            raise ValueError("ProcessGroup::gather: requires empty output on non-root")
+            raise RuntimeError("ProcessGroup::gather: requires empty output on non-root")
         return gathers.gather(tensor, places, group=self, async_op=True, group_dst=target)
 
     @_with_time
@@ -193,7 +226,7 @@ class ProcessGroup(process_group.ProcessGroup):
             parts = self._of_root("scatter", input_tensors, isinstance(output_tensors, Tensor), "input")
             _check_alike("scatter", parts, tensor)
         elif input_tensors:
-            raise ValueError("ProcessGroup::scatter: requires empty input on non-root")
+            raise RuntimeError("ProcessGroup::scatter: requires empty input on non-root")
         return gathers.scatter(tensor, parts, group=self, async_op=True, group_src=source)
 
     @_with_time
@@ -233,6 +266,16 @@ class ProcessGroup(process_group.ProcessGroup):
         """Reduce a tensor, and give each rank its part."""
         return single_tensors.reduce_scatter_tensor(output, input, self._operation(opts, None), self, async_op=True)
 
+    @_with_time
+    def reduce_scatter_tensor_coalesced(
+        self, outputs: Sequence[Tensor], inputs: Sequence[Tensor], opts: ReduceScatterOptions | None = None
+    ) -> Work:
+        """Reduce several tensors, and give each rank its parts."""
+        begun = [self._reduce_scatter_base(output, given, opts) for output, given in zip(outputs, inputs, strict=True)]
+        if not begun:
+            raise RuntimeError("ProcessGroup::reduce_scatter_tensor_coalesced: requires non-empty tensor list")
+        return begun[0].together(begun[1:])
+
     def send(self, tensors: Sequence[Tensor], dstRank: int, tag: int = 0) -> Work:  # noqa: N803  (torch's name)
         """Begin to send a tensor."""
         return point_to_point.isend(self._the_one("send", tensors), group=self, tag=tag, group_dst=dstRank)
@@ -263,34 +306,34 @@ class ProcessGroup(process_group.ProcessGroup):
 
     def _check_some(self, caller: str, tensors: Sequence[Tensor]) -> None:
         if not tensors:
-            raise ValueError(f"ProcessGroup::{caller}: requires non-empty tensor list")
+            raise RuntimeError(f"ProcessGroup::{caller}: requires non-empty tensor list")
 
     def _the_one(self, caller: str, tensors: Tensor | Sequence[Tensor], what: str = "") -> Tensor:
         given = _listed(tensors)
         if len(given) != 1:
-            raise ValueError(f"ProcessGroup::{caller}: requires a single-element {what + ' ' if what else ''}tensor list")
+            raise RuntimeError(f"ProcessGroup::{caller}: requires a single-element {what + ' ' if what else ''}tensor list")
         return given[0]
 
     def _checked_root(self, caller: str, root: int) -> int:
         if not 0 <= root < self.size():
-            raise ValueError(f"ProcessGroup::{caller}: invalid root rank: {root}")
+            raise RuntimeError(f"ProcessGroup::{caller}: invalid root rank: {root}")
         return root
 
-    def _list_of_all(self, caller: str, tensors: Sequence[Tensor], what: str) -> Sequence[Tensor]:
-        if len(tensors) != self.size():
-            raise ValueError(
-                f"ProcessGroup::{caller}: invalid {what} tensor list at index 0 (expected length {self.size()}, got "
+    def _check_length(self, caller: str, tensors: Sequence[Tensor], each: int) -> None:
+        """Raise RuntimeError unless a list has so many tensors of each rank."""
+        if len(tensors) != self.size() * each:
+            raise RuntimeError(
+                f"ProcessGroup::{caller}: invalid output tensor list at index 0 (expected length {self.size() * each}, got "
                 f"{len(tensors)})"
             )
-        return tensors
 
     def _of_root(self, caller: str, tensors: Sequence[Any], is_plain: bool, what: str) -> Sequence[Tensor]:
         """Return the list of the root, which may be in a list."""
         if not is_plain and len(tensors) != 1:
-            raise ValueError(f"ProcessGroup::{caller}: requires a single-element {what} list containing a list")
+            raise RuntimeError(f"ProcessGroup::{caller}: requires a single-element {what} list containing a list")
         listed = tensors if is_plain else tensors[0]
         if len(listed) != self.size():
-            raise ValueError(
+            raise RuntimeError(
                 f"ProcessGroup::{caller}: Incorrect {what} list size {len(listed)}. {what.capitalize()} list size should be "
                 f"{self.size()}, same as size of the process group."
             )

@@ -18,6 +18,7 @@ def default_store() -> Store:
     members = default_group()
     if registry.store is None:
         registry.store = HashStore() if members.size() == 1 else _served_by_rank_0(members)
+        registry.store.set_timeout(members.timeout)
     return registry.store
 
 

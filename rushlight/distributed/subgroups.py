@@ -8,7 +8,7 @@ from typing import Any
 
 from rushlight.core.device import device
 from rushlight.distributed import environment
-from rushlight.distributed.backends import check_backend
+from rushlight.distributed.backends import check_backend, name_asked_for
 from rushlight.distributed.engine.operation import Operation
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import GroupMember, default_group, registry, resolve
@@ -27,12 +27,12 @@ def new_group(
     group_desc: str | None = None,
     device_id: device | None = None,
     sort_ranks: bool = True,
-) -> ProcessGroup | int:
+) -> ProcessGroup | int | None:
     """Return a new group of `ranks` (all, unless given), numbered in their order; with `sort_ranks` in ascending order.
 
     All ranks must call it, in the same order; with `use_local_synchronization` only those of the group. Ranks that are not in
-    it get `GroupMember.NON_GROUP_MEMBER`. `timeout` is that of the group of all ranks unless given. ValueError for ranks that
-    the world does not have, or that are given twice.
+    it get `GroupMember.NON_GROUP_MEMBER`, or None with `use_local_synchronization`. `timeout` is that of the group of all ranks
+    unless given. ValueError for ranks that the world does not have, or that are given twice.
     """
     parent = default_group()
     if backend is not None:
@@ -41,21 +41,30 @@ def new_group(
         raise ValueError("new_group: MPI takes no pg_options")
     check_device(device_id)
     members = _checked_ranks(parent, ranks, sort_ranks)
-    if use_local_synchronization:
-        return _among_members(parent, members, timeout, group_desc)
+    made = _made(parent, members, timeout, group_desc, use_local_synchronization)
+    if isinstance(made, ProcessGroup):
+        made.backend_name = name_asked_for(backend) or parent.backend_name
+    return made
+
+
+def _made(
+    parent: ProcessGroup, members: list[int], timeout: timedelta | None, desc: str | None, among_members: bool
+) -> ProcessGroup | int | None:
+    if among_members:
+        return _among_members(parent, members, timeout, desc)
     registry.made += 1
     parent.begin("new_group", lambda channel: [channel.comm.Ibarrier()], detail=f"ranks {members}").wait()
     if parent.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
-    return _make(parent, members, str(registry.made), timeout, group_desc)
+    return _make(parent, members, str(registry.made), timeout, desc)
 
 
 def _among_members(
     parent: ProcessGroup, members: list[int], timeout: timedelta | None, desc: str | None
-) -> ProcessGroup | int:
-    """Return the group of members, who alone call this."""
+) -> ProcessGroup | None:
+    """Return the group of members, who alone call this; None elsewhere."""
     if parent.rank() not in members:
-        return GroupMember.NON_GROUP_MEMBER
+        return None
     stem = f"local-{'-'.join(map(str, members))}-"  # ends in a dash: [1, 2] is no beginning of [1, 20]
     name = f"{stem}{sum(each.startswith(stem) for each in registry.by_name)}"
     _gather_members(parent, members, name)

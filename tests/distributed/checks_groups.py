@@ -6,7 +6,7 @@ import warnings
 
 
 def main(torch, dist) -> None:
-    assert dist.is_initialized() and dist.get_backend() == "mpi" and dist.get_world_size() == 4
+    assert dist.is_initialized() and dist.get_backend() == "gloo" and dist.get_world_size() == 4
     check_groups(torch, dist)
     check_meshes(torch, dist)
     check_messages(torch, dist)
@@ -15,6 +15,9 @@ def main(torch, dist) -> None:
     check_refusals(torch, dist)
     check_store(dist)
     check_premultiplied(torch, dist)
+    check_methods(torch, dist)
+    check_sparse(torch, dist)
+    check_method_refusals(torch, dist)
 
 
 def check_groups(torch, dist) -> None:
@@ -42,6 +45,9 @@ def check_groups(torch, dist) -> None:
         dist.all_gather_object(names, rank, local)
         assert names == [0, 2]
         dist.destroy_process_group(local)
+    else:
+        assert dist.new_group([0, 2], use_local_synchronization=True) is None
+    assert dist.get_backend(dist.new_group(backend="mpi")) == "mpi" and dist.get_backend(dist.new_group()) == "gloo"
     reversed_ = dist.new_group([2, 0, 3, 1], sort_ranks=False)
     assert dist.get_process_group_ranks(reversed_) == [2, 0, 3, 1] and dist.get_rank(reversed_) == [1, 3, 0, 2][rank]
 
@@ -161,3 +167,75 @@ def check_premultiplied(torch, dist) -> None:
     z = torch.ones(2).to(torch.float8_e4m3fn) if dist.get_rank() == 0 else torch.zeros(2).to(torch.float8_e4m3fn)
     dist.broadcast(z, 0)
     assert z.float().tolist() == [1, 1]
+
+
+def check_methods(torch, dist) -> None:
+    """What a group's own methods do, with options or in their simple forms."""
+    group, rank, size = dist.group.WORLD, dist.get_rank(), dist.get_world_size()
+    options = dist.AllreduceOptions()
+    options.reduceOp = dist.ReduceOp.MAX
+    group.allreduce([x := torch.full((2,), float(rank))], options).wait()
+    assert x.tolist() == [3, 3]
+    group.allreduce([x, y := torch.ones(2)]).wait()  # two tensors of a rank are added, too
+    assert x.tolist() == y.tolist() == [16, 16]
+    twice = torch.tensor([rank])
+    assert [each.item() for each in group.allreduce_coalesced([twice, twice]).get_future().wait()] == [6, 6]
+    group.broadcast([x := torch.tensor([rank]), y := torch.tensor([-1])], _with(dist.BroadcastOptions(), rootRank=2)).wait()
+    assert x.item() == y.item() == 2
+    group.reduce(x := torch.tensor([rank]), root=1).wait()
+    assert x.item() == (6 if rank == 1 else rank)
+    parts = [[torch.tensor([-1]) for _ in range(size)]]
+    assert [each.item() for each in group.allgather(parts, [torch.tensor([rank])]).get_future().wait()] == [0, 1, 2, 3]
+    group.gather([parts[0]] if rank == 3 else [], [torch.tensor([rank + 1])], _with(dist.GatherOptions(), rootRank=3)).wait()
+    assert [each.item() for each in parts[0]] == ([1, 2, 3, 4] if rank == 3 else [0, 1, 2, 3])
+    group.scatter([x := torch.tensor([-1])], [list(torch.arange(4).split(1))] if rank == 0 else []).wait()
+    assert x.item() == rank
+    group.reduce_scatter(x := torch.tensor([-1]), list(torch.arange(4).split(1))).wait()
+    assert x.item() == rank * size
+    group.alltoall_base(x := torch.zeros(4), torch.full((4,), float(rank)), [], []).wait()
+    assert x.tolist() == [0, 1, 2, 3]
+    group.allgather_into_tensor_coalesced([x := torch.zeros(4), y := torch.zeros(8)], [torch.ones(1), torch.ones(2)]).wait()
+    assert x.tolist() == [1] * 4 and y.tolist() == [1] * 8
+    group.reduce_scatter_tensor_coalesced([x := torch.zeros(1)], [torch.arange(4.0)]).wait()
+    assert x.tolist() == [rank * size]
+    group.barrier().wait()
+
+
+def _with(options, **values):
+    for name, value in values.items():
+        setattr(options, name, value)
+    return options
+
+
+def check_sparse(torch, dist) -> None:
+    """Ranks have elements at different places, and rank 0 has none."""
+    rank = dist.get_rank()
+    places = torch.tensor([[rank, 4, 4]])[:, : 3 * (rank > 0)]
+    mine = torch.sparse_coo_tensor(places, torch.ones(places.shape[1], 2), (6, 2))
+    dist.all_reduce(mine)
+    assert mine.is_sparse and mine.to_dense()[:, 1].tolist() == [0, 1, 1, 1, 6, 0]
+    try:
+        dist.all_reduce(mine, dist.ReduceOp.MAX)
+    except RuntimeError as error:
+        assert "unsupported reduction operation" in str(error)
+    else:
+        raise AssertionError("a maximum of sparse tensors was not refused")
+
+
+def check_method_refusals(torch, dist) -> None:
+    group, one = dist.group.WORLD, torch.zeros(1)
+    for text, call in (
+        ("invalid root rank", lambda: group.broadcast(one, root=4)),
+        ("invalid root tensor", lambda: group.broadcast([one], _with(dist.BroadcastOptions(), rootTensor=1))),
+        ("requires non-empty tensor list", lambda: group.allreduce([])),
+        ("invalid tensor type", lambda: group.allreduce([one, one.double()])),
+        ("invalid tensor size", lambda: group.allreduce([one, torch.zeros(2)])),
+        ("invalid output tensor list", lambda: group.allgather([[one] * 3], [one])),
+        ("single-element tensor list", lambda: group.reduce([one, one])),
+    ):
+        try:
+            call()
+        except RuntimeError as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(f"nothing was raised that says {text!r}")

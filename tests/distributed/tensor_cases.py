@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+from torch.distributed.tensor.debug import CommDebugMode
+from torch.distributed.tensor.experimental import local_map
+from torch.distributed.tensor.parallel import loss_parallel
 
 
 def main(torch, dist) -> dict:
@@ -15,6 +19,7 @@ def main(torch, dist) -> dict:
     found = {}
     for name, (function, shapes) in _operators(torch).items():
         found |= {f"{name} {case}": error for case, error in _all_placements(torch, mesh, function, shapes)}
+    found |= _losses(torch, mesh) | _random(torch, mesh) | _parts(torch, mesh) | _saved(torch, mesh)
     return found | _moves(torch, mesh) | _refusals(torch, mesh) | (_two_dimensions(torch) if mesh.size() == 4 else {})
 
 
@@ -42,6 +47,11 @@ def _operators(torch) -> dict:
             lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [(2, 4, 5, 6)] * 3
         ),
         "embedding": (lambda w: F.embedding(_like(w, indices), w), [(6, 4)]),
+        "index": (lambda a: a[_like(a, indices[0])] * 2 + a[:, _like(a, indices[0] % 3)].sum(), [(6, 4)]),
+        "order": (lambda a: a.topk(2, 1)[0] + a.sort(0)[0][:, :2], [(6, 4)]),
+        "gather": (lambda a: a.gather(1, _like(a, indices % 3)).sum(1), [(6, 4)]),
+        "one element": (lambda a: a + torch.tensor([2.0]), [(6, 4)]),
+        "inverse": (lambda a: torch.linalg.inv(a * 0.1 + _like(a, torch.eye(4))), [(4, 4)]),
         "cross_entropy": (lambda a: F.cross_entropy(a, _like(a, indices.view(-1))), [(6, 7)]),
     }  # fmt: skip
 
@@ -86,6 +96,66 @@ def _difference(a, b) -> float:
     return (a.detach() - b.detach()).abs().max().item()
 
 
+def _losses(torch, mesh) -> dict:
+    """Cross entropy of logits that are cut along the classes: only sums and maxima travel."""
+    F, found = torch.nn.functional, {}
+    whole, target = _values(torch, (6, 7), 1), torch.tensor([0, 6, -100, 3, 3, 5])
+    for reduction, weight in itertools.product(("mean", "sum", "none"), (None, _values(torch, (7,), 2).abs())):
+        logits = whole.clone().requires_grad_()
+        expected = F.cross_entropy(logits, target, weight, reduction=reduction)
+        expected.sum().backward()
+        parts = distribute_tensor(whole, mesh, [Shard(1)]).requires_grad_()
+        with loss_parallel(), CommDebugMode() as comms:
+            loss = F.cross_entropy(
+                parts, target if weight is None else _like(parts, target), weight, reduction=reduction
+            )
+            loss.sum().backward()
+        name = f"loss {reduction} {'weighted' if weight is not None else ''}"
+        found[name] = max(_difference(loss.full_tensor(), expected), _difference(parts.grad.full_tensor(), logits.grad))
+        found[f"{name} travels"] = float(torch.ops.c10d_functional.all_gather_into_tensor in comms.get_comm_counts())
+    return found
+
+
+def _random(torch, mesh) -> dict:
+    """Ranks whose generators differ have equal replicated tensors, and different parts."""
+    torch.manual_seed(mesh.get_local_rank())
+    replicated = torch.rand_like(distribute_tensor(torch.ones(3, 3), mesh, [Replicate()])).to_local()
+    first = distribute_tensor(replicated, mesh, [Replicate()]).to_local()
+    ones = distribute_tensor(torch.ones(mesh.size(), 64), mesh, [Shard(0)])
+    dropped = torch.nn.functional.dropout(ones, 0.5).full_tensor()
+    return {
+        "random replicated": _difference(replicated, first),
+        "random parts": float(torch.equal(dropped[0], dropped[1])),
+        "random share": float(not 0.3 < (dropped == 0).float().mean() < 0.7),
+    }
+
+
+def _parts(torch, mesh) -> dict:
+    """Functions of parts, and tensors on some of the ranks."""
+    a, b = _values(torch, (4, 6), 0), _values(torch, (6, 3), 1)
+    product = local_map(lambda x, y: x @ y, [Partial()], ([Shard(1)], [Shard(0)]))
+    columns, rows = distribute_tensor(a, mesh, [Shard(1)]), distribute_tensor(b, mesh, [Shard(0)])
+    pair = DeviceMesh("cpu", [0, mesh.size() - 1])
+    some = DTensor.from_local(torch.ones(3, 4), pair, [Shard(0)]) + 2
+    mine = some.to_local()
+    expected = torch.full((3, 4), 3.0) if pair.get_coordinate() else torch.zeros(0)
+    with mesh:
+        inside = distribute_tensor(a, placements=[Shard(0)])
+    return {
+        "local_map": _difference(product(columns, rows).full_tensor(), a @ b),
+        "local_map refuses": _message(lambda: product(inside, rows), ValueError, "mismatched placements"),
+        "some ranks": _difference(mine, expected) if mine.numel() else float(mine.shape != expected.shape),
+        "mesh of a context": _difference(inside.full_tensor(), a),
+    }
+
+
+def _saved(torch, mesh) -> dict:
+    whole, file = _values(torch, (4, 6), 0), io.BytesIO()
+    torch.save(distribute_tensor(whole, mesh, [Shard(0)]), file)
+    file.seek(0)
+    return {"saved": _difference(torch.load(file, weights_only=True).full_tensor(), whole)}
+
+
 def _moves(torch, mesh) -> dict:
     """All changes of placement, for lengths that do not divide, and gradients of local parts."""
     found = {}
@@ -109,7 +179,7 @@ def _refusals(torch, mesh) -> dict:
     rows = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
     return {
         "mixed": _message(lambda: rows + torch.ones(4, 4), RuntimeError, "got mixed torch.Tensor and DTensor"),
-        "no rule": _message(lambda: torch.linalg.inv(rows), NotImplementedError, "no rule for distributed tensors"),
+        "no rule": _message(lambda: torch.fft.fft(rows), NotImplementedError, "no rule for distributed tensors"),
         "partial": _message(lambda: rows.redistribute(placements=[Partial()]), RuntimeError, "Can not redistribute to Partial"),
     }
 

@@ -21,5 +21,6 @@ def test_losses_are_those_of_one_process(tmp_path, monkeypatch):
     for name, losses in found.items():
         assert losses == pytest.approx(expected, rel=1e-5), name
 
-    continued = results(4, "tests.distributed.training_cases", tmp_path)[0]["continued"]
-    assert continued == pytest.approx(expected[SAVED_AFTER:], rel=1e-5)
+    of_four = results(4, "tests.distributed.training_cases", tmp_path)[0]
+    assert of_four["continued"] == pytest.approx(expected[SAVED_AFTER:], rel=1e-5)
+    assert of_four["copies of parts"] == pytest.approx(expected, rel=1e-5)

@@ -12,7 +12,7 @@ import torch.distributed.checkpoint as checkpoint
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict, get_state_dict, set_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -30,12 +30,16 @@ def main(torch, dist) -> dict:
     """Return the losses of each way."""
     torch.set_num_threads(1)
     if dist.get_world_size() != 2:
-        return {"continued": _continued(torch, dist)}
+        mesh = init_device_mesh("cpu", (2, 2))
+        return {"continued": _continued(torch, dist), "copies of parts": _losses(torch, dist, _sharded(torch, mesh=mesh))}
     found = {"one process": _losses(torch, dist, _model(torch), parts=False)}
     found["data"] = _losses(torch, dist, torch.nn.parallel.DistributedDataParallel(_model(torch)))
     found["sharded"] = _losses(torch, dist, _sharded(torch), save=checkpoint.save)
     found["kept whole"] = _losses(torch, dist, _sharded(torch, reshard_after_forward=False))
     found["freed always"] = _losses(torch, dist, _sharded(torch, reshard_after_forward=True), save=checkpoint.async_save)
+    found["one group"] = _losses(torch, dist, _listed(torch))
+    found["other dimension"] = _losses(torch, dist, _sharded(torch, shard_placement_fn=_longest))
+    found["from the meta device"] = _losses(torch, dist, _without_memory(torch))
     found["16-bit"] = _losses(torch, dist, _sharded(torch, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32)))
     found["tensor"] = _losses(torch, dist, _tensor_parallel(torch), parts=False, clips=False)
     found["sequence"] = _losses(torch, dist, _sequence_parallel(torch), parts=False)
@@ -93,6 +97,29 @@ def _sharded(torch, **options):
     for block in model.blocks:
         fully_shard(block, **options)
     return fully_shard(model, **options)
+
+
+def _listed(torch):
+    model = _model(torch)
+    fully_shard([*model.blocks], reshard_after_forward=1)
+    return fully_shard(model)
+
+
+def _longest(parameter):
+    """Cut the longest dimension where that has equal parts."""
+    dim = max(range(parameter.dim()), key=lambda dim: parameter.shape[dim])
+    return None if parameter.shape[dim] % 2 else Shard(dim)
+
+
+def _without_memory(torch):
+    """Shard a model that has no memory, then give it some, and values."""
+    with torch.device("meta"):
+        model = _sharded(torch)
+    model.to_empty(device="cpu")
+    for parameter, value in zip(model.parameters(), _model(torch).parameters(), strict=True):
+        with torch.no_grad():
+            parameter.copy_(distribute_tensor(value.detach(), parameter.device_mesh, parameter.placements))
+    return model
 
 
 def _accumulated(torch, dist, setting: str) -> float:

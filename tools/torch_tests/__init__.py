@@ -8,4 +8,7 @@
 every test file and library, with a line of JSON for every test. `report` counts, of the tests that PyTorch passes, those that
 Rushlight passes, and groups the others by their errors; tests that fail at an inner name of PyTorch's (one with an underscore,
 or one of a package with an underscore) are counted apart.
+
+Tests of several processes (`distributed/...`) fork their ranks, with gloo on three ranks where they don't say otherwise, one
+thread each. Give them `-n 1`: ranks that share cores wait for each other.
 """

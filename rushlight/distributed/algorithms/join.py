@@ -129,7 +129,7 @@ class Join:
 
     def _tell_others_to_stop(self) -> None:
         all_reduce(tensor(1), group=self._group)
-        raise RuntimeError(f"Detected at least one rank that exhausted inputs: rank {self._group.rank()} has none left")
+        raise RuntimeError(f"Rank {self._group.rank()} exhausted all inputs.")
 
     @staticmethod
     def notify_join_context(joinable: Joinable) -> Work | None:

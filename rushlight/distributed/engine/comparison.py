@@ -33,7 +33,7 @@ def _level_of(text: str) -> DebugLevel:
     try:
         return DebugLevel[text.upper()]
     except KeyError:
-        raise RuntimeError(
+        raise ValueError(
             f"The value of TORCH_DISTRIBUTED_DEBUG must be OFF, INFO or DETAIL, got {text!r}"
         ) from None
 
@@ -54,7 +54,7 @@ def set_debug_level(level: DebugLevel) -> None:
 
 
 def set_debug_level_from_env() -> None:
-    """Set the level to that of the variable TORCH_DISTRIBUTED_DEBUG. RuntimeError for a value that is none."""
+    """Set the level to that of the variable TORCH_DISTRIBUTED_DEBUG. ValueError for a value that is none."""
     set_debug_level(_level_of(os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF")))
 
 

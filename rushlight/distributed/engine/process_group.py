@@ -26,6 +26,8 @@ class ProcessGroup:
     """
 
     bound_device_id = None
+    backend_name = "mpi"
+    """The name by which the backend was asked for: "mpi", or "gloo"."""
 
     def __init__(self, world: World, comm: Any, ranks: Sequence[int], name: str, timeout: timedelta, desc: str = "") -> None:
         self.world, self.comm, self.ranks = world, comm, tuple(ranks)
@@ -47,8 +49,8 @@ class ProcessGroup:
         return len(self.ranks)
 
     def name(self) -> str:
-        """Return the backend: "mpi"."""
-        return "mpi"
+        """Return the name of the backend, as it was asked for."""
+        return self.backend_name
 
     @property
     def group_name(self) -> str:

@@ -25,10 +25,15 @@ class RedOpType(enum.IntEnum):
         return f"RedOpType.{self.name}"
 
 
-class ReduceOp:
+class _KindsToo(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, RedOpType) or super().__instancecheck__(value)
+
+
+class ReduceOp(metaclass=_KindsToo):
     """An operation of RedOpType; for PREMUL_SUM with the factor that each rank's values are multiplied by before the sum.
 
-    Collectives take a RedOpType, such as `ReduceOp.SUM`, just as well.
+    Collectives take a RedOpType, such as `ReduceOp.SUM`, just as well, and it counts as an instance.
     """
 
     RedOpType = RedOpType

@@ -39,7 +39,7 @@ class Reduction:
     def __init__(self, op: RedOpType | ReduceOp, kind: dtype, size: int, caller: str) -> None:
         self.kind = kind_of(op)
         _check(self.kind, kind, caller)
-        self.factor = op.factor if isinstance(op, ReduceOp) else None
+        self.factor = getattr(op, "factor", None)  # kinds have none
         self._name = _NAMES[self.kind]
         self._size = size
         self.operation = _mpi_operation(self._name, kind)

@@ -142,6 +142,13 @@ class Work:
         else:
             future.set_exception(self._error)
 
+    def together(self, others: Sequence[Work]) -> Work:
+        """Return a Work that is complete when this one and others of the group are."""
+        operation, outputs = self.operation, [output for work in (self, *others) for output in work._outputs]
+        joint = Work(self._group, operation, (), outputs, lambda: [work.wait() for work in (self, *others)], keep=others)
+        joint.progress_in_background()
+        return joint
+
     def progress_in_background(self) -> None:
         """Have the background thread advance the operation."""
         self._group.world.progress.watch(self)

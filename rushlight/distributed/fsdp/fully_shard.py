@@ -40,7 +40,7 @@ class FSDPModule:
 
     def _states(self, recurse: bool = True) -> list[ModuleState]:
         found = [state_of(module) for module in (self.modules() if recurse else [self])]
-        return [each for each in found if each is not None]
+        return [each for each in dict.fromkeys(found) if each is not None]
 
     def unshard(self, async_op: bool = False) -> UnshardHandle | None:
         """Gather this module's parameters; with `async_op` a handle to wait with is returned."""
@@ -110,40 +110,58 @@ def fully_shard(
         fully_shard(model)
         optimizer = torch.optim.AdamW(model.parameters())
 
+    A list of modules is one group, gathered when the first of them runs and freed after the last. `shard_placement_fn` is
+    called with each parameter and returns Shard(dim) for another dimension, or None. Modules may be on the meta device: give
+    them memory after this, by `to_empty(device="cpu")`, and values.
+
     A mesh of two dimensions keeps copies along the first, and shards along the second. ValueError: a parameter has no
-    dimensions, a module is sharded already, or the mesh has more dimensions. NotImplementedError for lists of modules,
-    `shard_placement_fn`, or a number as `reshard_after_forward`. RuntimeError for several dtypes in a group.
+    dimensions, a module is sharded already, or the mesh has more dimensions. NotImplementedError for a number as
+    `reshard_after_forward` that is neither 1, which is False, nor that of the ranks, which is True, and for a dimension but the
+    first that does not have equal parts. RuntimeError for several dtypes in a group.
     """
-    if isinstance(module, list | tuple) or shard_placement_fn is not None or type(reshard_after_forward) is int:
-        raise NotImplementedError(
-            "fully_shard: lists of modules, shard_placement_fn and a number as reshard_after_forward are not available; call "
-            "it on each module, and give True, False or None"
-        )
-    if state_of(module) is not None:
-        raise ValueError(f"fully_shard was called on this {type(module).__name__} before")
+    modules = [module] if isinstance(module, Module) else list(module)
+    if not modules:
+        raise ValueError("fully_shard was given an empty list of modules")
+    for each in modules:
+        if state_of(each) is not None:
+            raise ValueError(f"fully_shard was called on this {type(each).__name__} before")
     mesh = mesh or init_device_mesh("cpu", (default_group().size(),))
     if mesh.ndim > 2:
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     policy = mp_policy or MixedPrecisionPolicy()
-    found = _own_parameters(module, {id(each) for each in ignored_params or ()})
-    group = ParameterGroup(found, mesh, policy) if found else None
-    module.__dict__["_fsdp_state"] = ModuleState(module, group, policy, reshard_after_forward)
-    kind = type(module)
-    module.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
+    found = _own_parameters(modules, {id(each) for each in ignored_params or ()})
+    group = ParameterGroup(found, mesh, policy, shard_placement_fn) if found else None
+    state = ModuleState(modules, group, policy, _as_flag(reshard_after_forward, mesh))
+    for each in modules:
+        each.__dict__["_fsdp_state"] = state
+        kind = type(each)
+        each.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
     return module
 
 
-def _own_parameters(module: Module, ignored: set[int]) -> list[tuple[str, Tensor, list[tuple[Module, str]]]]:
+def _as_flag(reshard_after_forward: bool | int | None, mesh: DeviceMesh) -> bool | None:
+    if reshard_after_forward is None or isinstance(reshard_after_forward, bool):
+        return reshard_after_forward
+    ranks = mesh.size(mesh.ndim - 1)
+    if reshard_after_forward not in (1, ranks):
+        raise NotImplementedError(
+            f"fully_shard: reshard_after_forward={reshard_after_forward} asks for shards of other numbers of ranks between the "
+            f"passes, which are not available; give True, False or None, or 1 or {ranks}, which mean False and True"
+        )
+    return reshard_after_forward == ranks
+
+
+def _own_parameters(modules: list[Module], ignored: set[int]) -> list[tuple[str, Tensor, list[tuple[Module, str]]]]:
     """Return the parameters that no earlier call has sharded, with their names and the modules that have them."""
     found: dict[int, tuple[str, Tensor, list[tuple[Module, str]]]] = {}
-    for prefix, submodule in module.named_modules():
-        for name, parameter in submodule._parameters.items():
-            if parameter is None or isinstance(parameter, DTensor) or id(parameter) in ignored:
-                continue
-            if parameter.is_meta:
-                raise NotImplementedError(f"fully_shard: {prefix}.{name} is on the meta device; initialize the module before")
-            entry = found.setdefault(id(parameter), (f"{prefix}.{name}".lstrip("."), parameter, []))
-            entry[2].append((submodule, name))
+    for number, module in enumerate(modules):
+        for prefix, submodule in module.named_modules(prefix=str(number) if len(modules) > 1 else ""):
+            for name, parameter in submodule._parameters.items():
+                if parameter is None or isinstance(parameter, DTensor) or id(parameter) in ignored:
+                    continue
+                entry = found.setdefault(id(parameter), (f"{prefix}.{name}".lstrip("."), parameter, []))
+                if (submodule, name) not in entry[2]:
+                    entry[2].append((submodule, name))
     return list(found.values())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.node import Node, accumulator_of
-from rushlight.core.strides import contiguous_strides
+from rushlight.core.strides import contiguous_strides, wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.collectives import all_reduce
 from rushlight.distributed.device_mesh import DeviceMesh
@@ -31,17 +31,20 @@ from rushlight.ops import aten
 class ShardedParameter:
     """One parameter: its shard (`sharded`, a DTensor), the whole one while it is gathered, and the modules that have it.
 
-    `rows` is the length of a rank's part of dimension 0, the same for all ranks; `start` and `count` its place in the flat
-    buffer.
+    `local` is this rank's part, in the flat buffer. `dim` is the dimension that is cut, which comes first there: `turned` is
+    the shape with it in front, `rows` the length of a rank's part of it, the same for all ranks; `start` and `count` are its
+    place.
     """
 
     owners: list[tuple[Module, str]]
     name: str
     shape: tuple[int, ...]
+    dim: int
     rows: int
     start: int
     count: int
     sharded: Any = None
+    local: Any = None
     unsharded: Any = None
     node: Node | None = None
     arrivals: list[Any] = field(default_factory=list)
@@ -50,6 +53,17 @@ class ShardedParameter:
     def requires_grad(self) -> bool:
         """Return whether the parameter is trained."""
         return self.sharded.requires_grad
+
+    @property
+    def turned(self) -> tuple[int, ...]:
+        """Return the shape with the dimension that is cut in front."""
+        return (self.shape[self.dim], *self.shape[: self.dim], *self.shape[self.dim + 1 :])
+
+    @property
+    def current(self) -> Any:
+        """Return the parameter that the module sees."""
+        module, name = self.owners[0]
+        return module._parameters[name]
 
     def register(self, parameter: Any) -> None:
         """Make the shard or the whole parameter the one that modules see."""
@@ -60,12 +74,15 @@ class ShardedParameter:
 class ParameterGroup:
     """The parameters of one module, on a mesh of one dimension, or of two: whole copies along the first, shards along the last.
 
-    RuntimeError for parameters of several dtypes.
+    Parameters on the meta device get their memory when the program has replaced them. `place` says along which dimension a
+    parameter is cut. RuntimeError for parameters of several dtypes; ValueError for some that are on the meta device, or that
+    cannot be cut.
     """
 
     def __init__(
-        self, found: Sequence[tuple[str, Tensor, list[tuple[Module, str]]]], mesh: DeviceMesh, policy: MixedPrecisionPolicy
-    ) -> None:
+        self, found: Sequence[tuple[str, Tensor, list[tuple[Module, str]]]], mesh: DeviceMesh, policy: MixedPrecisionPolicy,
+        place: Callable[[Tensor], Shard | None] | None = None,
+    ) -> None:  # fmt: skip
         kinds = {parameter.dtype for _, parameter, _ in found}
         if len(kinds) > 1:
             raise RuntimeError(f"fully_shard expects uniform original parameter dtype but got {kinds}")
@@ -76,37 +93,95 @@ class ParameterGroup:
         self.is_unsharded = False
         self._gathering: tuple[Tensor, Any] | None = None
         self._reducing: tuple[list[ShardedParameter], Tensor, Any] | None = None
-        self.parameters = self._lay_out(found)
+        self.parameters = self._lay_out(found, place)
         self.length = sum(each.count for each in self.parameters)
         self.dtype = next(iter(kinds))
         self._shard(found)
 
-    def _lay_out(self, found: Sequence[tuple[str, Tensor, list[tuple[Module, str]]]]) -> list[ShardedParameter]:
+    def _lay_out(
+        self, found: Sequence[tuple[str, Tensor, list[tuple[Module, str]]]], place: Callable[[Tensor], Shard | None] | None
+    ) -> list[ShardedParameter]:
         made, start = [], 0
         for name, parameter, owners in found:
             if not parameter.dim():
                 raise ValueError(f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel 1.")
+            dim = self._dim(name, parameter, place)
             shape = tuple(parameter.shape)
-            rows = -(-shape[0] // self.group.size())
-            count = rows * math.prod(shape[1:])
-            made.append(ShardedParameter(owners, name, shape, rows, start, count))
+            rows = -(-shape[dim] // self.group.size())
+            count = rows * math.prod(shape) // max(shape[dim], 1)
+            made.append(ShardedParameter(owners, name, shape, dim, rows, start, count))
             start += count
         return made
 
+    def _dim(self, name: str, parameter: Tensor, place: Callable[[Tensor], Shard | None] | None) -> int:
+        chosen = (place(parameter) if place is not None else None) or Shard(0)
+        if not isinstance(chosen, Shard):
+            raise ValueError(f"shard_placement_fn must return Shard or None, got {chosen!r} for {name}")
+        dim = wrap_dim(chosen.dim, parameter.dim())
+        if dim and parameter.shape[dim] % self.group.size():
+            raise NotImplementedError(
+                f"fully_shard cuts dimensions but the first into equal parts only: {name} of shape {list(parameter.shape)} has "
+                f"{parameter.shape[dim]} along dimension {dim}, for {self.group.size()} ranks"
+            )
+        return dim
+
     def _shard(self, found: Sequence[tuple[str, Tensor, list[tuple[Module, str]]]]) -> None:
         """Keep this rank's rows of each parameter, and make them the modules' parameters."""
-        self.flat = aten.zeros([self.length], dtype=self.dtype)
-        placements = (*(Replicate(),) * (self.mesh.ndim - 1), Shard(0))
+        on_meta = {parameter.is_meta for _, parameter, _ in found}
+        if len(on_meta) > 1:
+            raise ValueError("fully_shard: some parameters of a group are on the meta device, others are not")
+        self.flat = aten.zeros([self.length], dtype=self.dtype, device="meta" if True in on_meta else "cpu")
         with no_grad():
             for each, (_, parameter, _) in zip(self.parameters, found, strict=True):
-                begin, mine = part(each.shape[0], self.group.size(), self.group.rank())
+                begin, mine = self._own_rows(each)
                 local = self._rows(self.flat, each, mine)
-                local.copy_(parameter.detach().narrow(0, begin, mine))
+                if not parameter.is_meta:
+                    local.copy_(parameter.detach().narrow(each.dim, begin, mine))
+                placements = (*(Replicate(),) * (self.mesh.ndim - 1), Shard(each.dim))
                 each.sharded = Parameter(DTensor(local, self._spec(each, placements)), parameter.requires_grad)
+                each.local = each.sharded._local_tensor
                 each.register(each.sharded)
 
+    def _own_rows(self, each: ShardedParameter) -> tuple[int, int]:
+        """Return where this rank's part of the dimension that is cut begins, and its length."""
+        return part(each.shape[each.dim], self.group.size(), self.group.rank())
+
+    def _adopt(self) -> None:
+        """Take over what the program has put in the place of the shards, as `to_empty`, `to` and loading by assignment do.
+
+        RuntimeError for parameters that are still on the meta device, or of several dtypes.
+        """
+        now = [each.current for each in self.parameters]
+        kept = zip(now, self.parameters, strict=True)
+        if all(one is each.sharded and one._local_tensor is each.local for one, each in kept) and not self.flat.is_meta:
+            return
+        for one, each in zip(now, self.parameters, strict=True):
+            if not isinstance(one, DTensor):
+                raise RuntimeError(f"fully_shard: {each.name} was replaced by a tensor that is not distributed")
+            if one._local_tensor.is_meta:
+                raise RuntimeError(
+                    f"FSDP parameters should be materialized from meta device before training, but {each.name} is on it: call "
+                    "module.to_empty(device='cpu') and initialize the values"
+                )
+        kinds = {one.dtype for one in now}
+        if len(kinds) > 1:
+            raise RuntimeError(f"fully_shard expects uniform original parameter dtype but got {kinds}")
+        self.dtype = next(iter(kinds))
+        self.flat = aten.zeros([self.length], dtype=self.dtype)
+        for one, each in zip(now, self.parameters, strict=True):
+            self._take_over(each, one)
+
+    def _take_over(self, each: ShardedParameter, now: DTensor) -> None:
+        each.local = self._rows(self.flat, each, self._own_rows(each)[1])
+        with no_grad():
+            each.local.copy_(now._local_tensor)
+        now._local_tensor = each.local
+        each.sharded, each.unsharded = now, None
+        each.register(now)
+
     def _rows(self, flat: Tensor, each: ShardedParameter, count: int) -> Tensor:
-        return flat.narrow(0, each.start, each.count).view(each.rows, *each.shape[1:]).narrow(0, 0, count)
+        rows = flat.narrow(0, each.start, each.count).view(each.rows, *each.turned[1:]).narrow(0, 0, count)
+        return rows.movedim(0, each.dim)
 
     def _spec(self, each: ShardedParameter, placements: Placements) -> Spec:
         return Spec(self.mesh, placements, each.shape, contiguous_strides(each.shape), self.dtype)
@@ -117,6 +192,7 @@ class ParameterGroup:
         """Begin to gather the whole parameters, unless they are there."""
         if self.is_unsharded or self._gathering is not None:
             return
+        self._adopt()
         with no_grad():
             kind = self.policy.param_dtype or self.dtype
             mine = self.flat if kind is self.dtype else self.flat.to(kind)
@@ -140,7 +216,8 @@ class ParameterGroup:
 
     def _fill(self, each: ShardedParameter, everything: Tensor, on_arrival: Callable) -> None:
         """Copy the gathered rows into the whole parameter. It is the same tensor each time, because the graph may hold it."""
-        rows = everything.narrow(1, each.start, each.count).reshape(-1, *each.shape[1:]).narrow(0, 0, each.shape[0])
+        rows = everything.narrow(1, each.start, each.count).reshape(-1, *each.turned[1:]).narrow(0, 0, each.turned[0])
+        rows = rows.movedim(0, each.dim)
         if each.unsharded is None:
             each.unsharded = Parameter(rows.contiguous().clone(), each.requires_grad)
             if each.requires_grad:
@@ -211,8 +288,8 @@ def _copy_rows(target: Tensor, each: ShardedParameter, ranks: int) -> None:
     grad = each.unsharded.grad
     if grad is None:
         target.zero_()
-    elif each.rows * ranks == each.shape[0]:
-        target.copy_(grad.contiguous().view(ranks, each.count))
+    elif each.rows * ranks == each.turned[0]:
+        target.copy_(grad.movedim(each.dim, 0).contiguous().view(ranks, each.count))
     else:
         padded = grad.new_zeros((ranks * each.rows, *each.shape[1:]))
         padded.narrow(0, 0, each.shape[0]).copy_(grad)
@@ -221,8 +298,8 @@ def _copy_rows(target: Tensor, each: ShardedParameter, ranks: int) -> None:
 
 def _add_gradient(each: ShardedParameter, flat: Tensor) -> None:
     spec = each.sharded._spec
-    rows = each.sharded._local_tensor.shape[0]
-    local = flat.view(each.rows, *each.shape[1:]).narrow(0, 0, rows)
+    rows = each.sharded._local_tensor.shape[each.dim]
+    local = flat.view(each.rows, *each.turned[1:]).narrow(0, 0, rows).movedim(0, each.dim)
     if each.sharded.grad is None:
         each.sharded.grad = DTensor(local.clone(), spec)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -31,12 +32,16 @@ class RootContext:
 
 
 class ModuleState:
-    """The hooks of one sharded module. `group` is None for a module without parameters of its own."""
+    """The hooks of one sharded module, or of several that are one group. `group` is None where they have no parameters of
+    their own."""
 
     def __init__(
-        self, module: Module, group: ParameterGroup | None, policy: MixedPrecisionPolicy, reshard_after_forward: bool | None
-    ) -> None:
-        self.module, self.group, self.policy = weakref.ref(module), group, policy
+        self, modules: Sequence[Module], group: ParameterGroup | None, policy: MixedPrecisionPolicy,
+        reshard_after_forward: bool | None,
+    ) -> None:  # fmt: skip
+        self.modules = [weakref.ref(module) for module in modules]
+        self.group, self.policy = group, policy
+        self._outstanding: set[int] = set()  # the modules, by id, that have not run in this forward pass
         self.reshard_after_forward = reshard_after_forward
         self.reshard_after_backward = self.requires_gradient_sync = self.is_last_backward = True
         self.context: RootContext | None = None
@@ -45,9 +50,10 @@ class ModuleState:
         self.backward_prefetch: list[ModuleState] | None = None
         self._arrived: set[int] = set()
         self._in_backward = False
-        module.register_forward_pre_hook(self.before_forward, prepend=True, with_kwargs=True)
-        module.register_forward_hook(self.after_forward)
-        module.register_state_dict_pre_hook(self._shard_for_state)
+        for module in modules:
+            module.register_forward_pre_hook(self.before_forward, prepend=True, with_kwargs=True)
+            module.register_forward_hook(self.after_forward)
+            module.register_state_dict_pre_hook(self._shard_for_state)
 
     # Forward
 
@@ -58,8 +64,9 @@ class ModuleState:
             self._become_root(module)
         if self.is_root and thread_state.backward_task is None:
             self.context.previous_order, self.context.order = self.context.order, []
-        if thread_state.backward_task is None:
+        if thread_state.backward_task is None and not self._outstanding:
             self.context.order.append(self)
+            self._outstanding = {id(each()) for each in self.modules}
         self.unshard()
         for following in self._next_in_forward():
             following.begin_unshard()
@@ -71,9 +78,9 @@ class ModuleState:
     def _become_root(self, module: Module) -> None:
         """Make this module the root of all sharded modules in it; a root keeps its parameters for the backward pass."""
         context, self.is_root = RootContext(), True
-        for submodule in module.modules():
+        for submodule in itertools.chain([module], *(each().modules() for each in self.modules)):
             found = state_of(submodule)
-            if found is not None:
+            if found is not None and found not in context.states:
                 if found.context is not None:
                     raise RuntimeError(
                         "fully_shard: a submodule ran before the module that contains it; call the outermost one first"
@@ -114,7 +121,8 @@ class ModuleState:
         if thread_state.backward_task is not None:  # recomputed in the backward pass, which needs the parameters now
             return output
         records = is_grad_enabled()
-        if self.reshard_after_forward is not False or not records:
+        self._outstanding.discard(id(module))
+        if not self._outstanding and (self.reshard_after_forward is not False or not records):
             self.reshard()
         if records:
             for leaf in _tensors(output):

@@ -32,7 +32,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=1e-3)
 
     `state_dict` needs `consolidate_state_dict` before it, which collects the state on one rank. TypeError: the parameters are
-    no tensors. NotImplementedError for `overlap_with_ddp` and `parameters_as_bucket_view`.
+    no tensors. ValueError: they are sparse, or of several dtypes. NotImplementedError for `overlap_with_ddp` and
+    `parameters_as_bucket_view`.
     """
 
     def __init__(
@@ -50,7 +51,16 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._gathered: list[dict] | None = None
         Joinable.__init__(self)
         Optimizer.__init__(self, params, defaults)
+        self._check_parameters()
         self._build()
+
+    def _check_parameters(self) -> None:
+        everything = _ordered(self)
+        if any(parameter.is_sparse for parameter in everything):
+            raise ValueError("ZeroRedundancyOptimizer only supports dense parameters, got a sparse one")
+        kinds = {parameter.dtype for parameter in everything}
+        if len(kinds) > 1:
+            raise ValueError(f"ZeroRedundancyOptimizer needs parameters of one dtype, got {', '.join(sorted(map(str, kinds)))}")
 
     def _build(self) -> None:
         """Share out the parameters, and make the optimizer of this rank's part."""
@@ -84,11 +94,14 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._build()
         self.optim.state.update({key: value for key, value in state.items() if self._owners.get(id(key)) == self.rank})
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update this rank's parameters, and copy all to all ranks. All ranks must call it."""
+    def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
+        """Update this rank's parameters, and copy all to all ranks. All ranks must call it.
+
+        `kwargs` go to the `step` of the optimizer.
+        """
         Join.notify_join_context(self)
         self._copy_options(self.param_groups, self.optim.param_groups)
-        loss = self.optim.step() if closure is None else self.optim.step(closure)
+        loss = self.optim.step(**kwargs) if closure is None else self.optim.step(closure=closure, **kwargs)
         self._copy_options(self.optim.param_groups, self.param_groups)
         self._exchange()
         return loss

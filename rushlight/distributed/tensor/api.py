@@ -48,7 +48,7 @@ def distribute_tensor(
         return tensor
     with no_grad():
         values = tensor.detach().contiguous()
-        if values.is_meta:
+        if values.is_meta or device_mesh.get_coordinate() is None:
             return _without_values(values, device_mesh, placed, tensor.requires_grad)
         values = values.to(device_mesh.device_type)
         if src_data_rank is not None:
@@ -61,7 +61,7 @@ def distribute_tensor(
 
 
 def _without_values(whole: Tensor, mesh: DeviceMesh, placed: Placements, requires_grad: bool) -> DTensor:
-    """Return a distributed tensor on the meta device."""
+    """Return a distributed tensor on the meta device, or where this rank is not in the mesh."""
     spec = spec_of(whole, mesh, placed)
     return DTensor(whole.new_empty(local_part(whole.shape, mesh, placed)[0]), spec, requires_grad)
 

@@ -58,18 +58,31 @@ def cut_classes(allowed: bool) -> bool:
 def run(op: Any, args: tuple, kwargs: dict, kind: type, make: Callable[[Tensor, Spec], Any]) -> Any:
     """Return what an operator gives for arguments with distributed tensors, of class `kind`; `make` makes the results.
 
-    NotImplementedError for operators without a rule; RuntimeError for plain tensors among the arguments.
+    NotImplementedError for operators without a rule; RuntimeError for plain tensors of more than one element
+    among the arguments.
     """
     leaves, tree = tree_flatten((tuple(args), dict(kwargs)))
     mesh = next(leaf._spec.mesh for leaf in leaves if isinstance(leaf, kind))
     leaves = [_distributed(leaf, op, mesh, kind, make) for leaf in leaves]
     tensors = [leaf for leaf in leaves if isinstance(leaf, kind)]
     plan = _plan(op, leaves, tree, tensors, kind)
+    if mesh.get_coordinate() is None:
+        return _outside(op, tensors, plan, make)
     locals_ = [
         tensor._local_tensor if tensor._spec.placements == wanted else moved(tensor._local_tensor, tensor._spec, wanted)
         for tensor, wanted in zip(tensors, plan.inputs, strict=True)
     ]
     return _finish(op, leaves, tree, tensors, locals_, plan, kind, make)
+
+
+def _outside(op: Any, tensors: list, plan: Plan, make: Callable[[Tensor, Spec], Any]) -> Any:
+    """Return what an operator gives on a rank that is not in the mesh: tensors without elements, and true for comparisons."""
+    if op.writes_self:
+        return tensors[0]
+    results = [None if spec is None else aten.zeros([0] if spec.shape else [], dtype=spec.dtype) for spec in plan.outputs]
+    if plan.single:
+        return _wrapped(True if op._opname == "equal" else results[0], plan, make)
+    return _wrapped(results, plan, make)
 
 
 def _finish(op, leaves, tree, tensors, locals_, plan, kind, make) -> Any:  # noqa: ANN001
@@ -102,7 +115,8 @@ def _distributed(leaf: Any, op: Any, mesh: DeviceMesh, kind: type, make: Callabl
     """Return a plain tensor as a replicated one, where that is allowed: scalars always are."""
     if not isinstance(leaf, Tensor) or isinstance(leaf, kind):
         return leaf
-    if leaf.dim() and not _mixing:
+    of_loss = _classes and op._opname.startswith("nll_loss")  # targets and weights may be plain tensors
+    if leaf.numel() != 1 and not _mixing and not of_loss:
         raise RuntimeError(
             f"{op}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to DTensor before calling distributed "
             "operators! Use distribute_tensor or DTensor.from_local"
@@ -130,7 +144,7 @@ def _plan(op: Any, leaves: list, tree: Any, tensors: list, kind: type) -> Plan:
 
 def _made_plan(op: Any, leaves: list, tree: Any, specs: tuple[Spec, ...], kind: type) -> Plan:
     if any(spec.mesh != specs[0].mesh for spec in specs):
-        raise RuntimeError(f"{op}: distributed tensors of different meshes cannot be used together")
+        raise RuntimeError(f"{op}: DTensor does not support cross-mesh operation yet! Its tensors are on different meshes")
     found = RULES.get(op.name) or RULES.get(f"aten::{op._opname}" if op.name.startswith("aten::") else op.name)
     if found is None:
         raise NotImplementedError(

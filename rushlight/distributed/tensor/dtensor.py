@@ -11,6 +11,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.wrapper_subclasses import make_wrapper_subclass
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.objects import all_gather_object
 from rushlight.distributed.tensor import classes, dispatch, random  # noqa: F401  (their ways of operators are registered)
 from rushlight.distributed.tensor.layout import Placements, Spec, normalized, required_mesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
@@ -70,18 +71,19 @@ class DTensor(Tensor):
         """Return the tensor of which this rank's part is `local_tensor`; gradients flow back to it.
 
         Without `shape` and `stride` all parts have the same shape. With `run_check` replicated parts are copied from the first
-        rank. RuntimeError: `shape` is given without `stride`. ValueError: the mesh is missing.
+        rank. RuntimeError: `shape` is given without `stride`. ValueError: the mesh is missing, or `run_check` finds parts of
+        several shapes or dtypes.
         """
         mesh = required_mesh(device_mesh, "from_local")
         placed = normalized(placements, mesh, local_tensor.dim())
         if (shape is None) != (stride is None):
             raise RuntimeError("Found shape or stride alone: give both, or none for parts of one shape")
         if run_check:
-            for mesh_dim, placement in enumerate(placed):
-                if isinstance(placement, Replicate):
-                    broadcast(local_tensor.detach(), group=mesh.get_group(mesh_dim), group_src=0)
+            _check_parts(local_tensor, mesh, placed)
         whole = tuple(shape) if shape is not None else _whole_shape(local_tensor, mesh, placed)
         steps = tuple(stride) if stride is not None else _whole_strides(local_tensor, whole)
+        if mesh.get_coordinate() is None:
+            local_tensor = local_tensor.new_empty(0, requires_grad=local_tensor.requires_grad)
         spec = Spec(mesh, placed, whole, steps, local_tensor.dtype)
         given = None if grad_placements is None else normalized(grad_placements, mesh, local_tensor.dim())
         return _FromLocal.apply(local_tensor, spec, given)
@@ -114,7 +116,9 @@ class DTensor(Tensor):
         for now, then in zip(self.placements, wanted, strict=True):
             if isinstance(then, Partial) and now != then:
                 raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
-        return self if wanted == self.placements else _Redistribute.apply(self, wanted)
+        if wanted == self.placements and not self.requires_grad:
+            return self
+        return _Redistribute.apply(self, wanted)
 
     def __repr__(self, *, tensor_contents: object = None) -> str:
         return f"DTensor(local_tensor={self._local_tensor}, device_mesh={self.device_mesh}, placements={self.placements})"
@@ -136,6 +140,20 @@ class DTensor(Tensor):
         raise RuntimeError("a DTensor has no array of the whole: call full_tensor().numpy() or to_local().numpy()")
 
     __hash__ = Tensor.__hash__
+
+
+def _check_parts(local: Tensor, mesh: DeviceMesh, placements: Placements) -> None:
+    """Raise ValueError unless all ranks have parts of one shape and dtype; copy replicated parts from the first rank."""
+    if mesh.get_coordinate() is None:
+        return
+    for mesh_dim, placement in enumerate(placements):
+        group = mesh.get_group(mesh_dim)
+        everyone: list[Any] = [None] * group.size()
+        all_gather_object(everyone, (str(local.dtype), tuple(local.shape)), group=group)
+        if len(set(everyone)) > 1:
+            raise ValueError(f"Inconsistent tensor metadata (including shape and dtype) across ranks: {everyone}")
+        if isinstance(placement, Replicate):
+            broadcast(local.detach(), group=group, group_src=0)
 
 
 def _whole_shape(local: Tensor, mesh: DeviceMesh, placements: Placements) -> tuple[int, ...]:

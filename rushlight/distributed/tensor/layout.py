@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rushlight.core.dtype import dtype
 from rushlight.core.strides import wrap_dim
-from rushlight.distributed.device_mesh import DeviceMesh
+from rushlight.distributed.device_mesh import DeviceMesh, current_mesh
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
 
 Placements = tuple[Placement, ...]
@@ -29,7 +29,8 @@ class Spec:
 
 
 def required_mesh(mesh: DeviceMesh | None, caller: str) -> DeviceMesh:
-    """Return the mesh that a function was given. ValueError: it was given none."""
+    """Return the mesh that a function was given, or else whose context this is. ValueError: there is none."""
+    mesh = mesh or current_mesh()
     if mesh is None:
         raise ValueError(f"{caller} needs a device_mesh: init_device_mesh('cpu', (ranks,)) makes one")
     return mesh
@@ -43,9 +44,11 @@ def part(length: int, ranks: int, rank: int) -> tuple[int, int]:
 
 
 def local_part(shape: Sequence[int], mesh: DeviceMesh, placements: Placements) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the shape of this rank's part, and where it begins in the whole."""
+    """Return the shape of this rank's part, and where it begins in the whole. A rank that is not in the mesh has none."""
     sizes, offsets = list(shape), [0] * len(shape)
-    place = mesh.get_coordinate() or [0] * mesh.ndim
+    place = mesh.get_coordinate()
+    if place is None:
+        return (0,), ()
     for mesh_dim, placement in enumerate(placements):
         if isinstance(placement, Shard):
             begin, size = part(sizes[placement.dim], mesh.size(mesh_dim), place[mesh_dim])

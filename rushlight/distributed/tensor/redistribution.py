@@ -20,6 +20,8 @@ _OPERATIONS = {
 
 def moved(local: Tensor, spec: Spec, placements: Placements) -> Tensor:
     """Return this rank's part of the tensor with other placements. All ranks of the mesh must call it."""
+    if spec.mesh.get_coordinate() is None:
+        return local
     with no_grad():
         for mesh_dim, target in _steps(spec.placements, placements):
             local = _moved_along(local, spec, mesh_dim, target)

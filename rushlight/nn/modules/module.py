@@ -13,6 +13,7 @@ from typing import Any
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
+from rushlight.core.wrapper_subclasses import is_wrapper, take_contents
 from rushlight.nn.modules import global_hooks
 from rushlight.nn.modules.conversion import conversion_to, where_floating
 from rushlight.nn.modules.global_hooks import (  # noqa: F401  (torch has them here)
@@ -360,6 +361,11 @@ def indent_after_first(text: str, width: int) -> str:
 
 def _convert_parameter(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> None:
     grad = parameter.grad
+    if is_wrapper(parameter):  # its `data` would be a plain tensor
+        for wrapper in (parameter, grad):
+            if wrapper is not None:
+                take_contents(wrapper, fn(wrapper.detach()))
+        return
     parameter.data = fn(parameter.data)
     if grad is not None:
         # Assign through `data`, because a gradient must have its parameter's dtype at every assignment.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, get_origin
 
 from rushlight.autograd.grad_mode import is_grad_enabled
 from rushlight.core.device import device, present_device
@@ -18,11 +19,12 @@ from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import ReduceOp
 from rushlight.distributed.groups import default_group
-from rushlight.distributed.reducer.buckets import FIRST_BUCKET_BYTES, default_bucket_bytes
+from rushlight.distributed.reducer.buckets import FIRST_BUCKET_BYTES, GradBucket, default_bucket_bytes
 from rushlight.distributed.reducer.graph_walk import tensors_in
 from rushlight.distributed.reducer.in_graph import AverageGradients
 from rushlight.distributed.reducer.reducer import Reducer
 from rushlight.distributed.reducer.replicas import broadcast_all, check_same_shapes
+from rushlight.futures import Future
 from rushlight.nn.modules.module import Module
 from rushlight.nn.utils.stateless import functional_call
 from rushlight.ops.construct import tensor
@@ -178,12 +180,12 @@ class DistributedDataParallel(Module, Joinable):
         """Have `hook(state, bucket)` exchange the gradients of each GradBucket in place of an average by all_reduce.
 
         It returns a Future of one flat tensor, the gradients to use; see `algorithms.ddp_comm_hooks`. TypeError for a hook
-        that cannot be called; RuntimeError for a second one.
+        that cannot be called; ValueError for one whose annotations say that it takes or returns something else; RuntimeError
+        for a second one.
         """
-        if not callable(hook):
-            raise TypeError("Communication hook must be callable.")
+        _check_hook(hook)
         if self.reducer.hook is not None:
-            raise RuntimeError("register_comm_hook can only be called once.")
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._has_hook = True
         self.reducer.hook = lambda bucket: hook(state, bucket)
 
@@ -191,11 +193,11 @@ class DistributedDataParallel(Module, Joinable):
         """Return what can be said of the wrapped module and its buckets."""
         sizes = [bucket.flat.nbytes for bucket in self.reducer.buckets]
         return {
-            "world_size": self.process_group.size(), "rank": self.process_group.rank(), "backend_name": "mpi",
-            "module_name": type(self.module).__name__, "bucket_cap_bytes": self.bucket_bytes_cap,
-            "bucket_sizes": ", ".join(map(str, sizes)), "find_unused_parameters": self.find_unused_parameters,
-            "broadcast_buffers": self.broadcast_buffers, "gradient_as_bucket_view": self.gradient_as_bucket_view,
-            "static_graph": self.static_graph,
+            "world_size": self.process_group.size(), "rank": self.process_group.rank(),
+            "backend_name": self.process_group.name(), "module_name": type(self.module).__name__,
+            "bucket_cap_bytes": self.bucket_bytes_cap, "bucket_sizes": ", ".join(map(str, sizes)),
+            "find_unused_parameters": self.find_unused_parameters, "broadcast_buffers": self.broadcast_buffers,
+            "gradient_as_bucket_view": self.gradient_as_bucket_view, "static_graph": self.static_graph,
         }  # fmt: skip
 
     def _set_static_graph(self) -> None:
@@ -309,3 +311,19 @@ def _check(
                 f"to correctly initialize the modules ({name})"
             )
     return places
+
+
+def _check_hook(hook: object) -> None:
+    """Raise TypeError or ValueError for what cannot be a communication hook."""
+    if not callable(hook):
+        raise TypeError("Communication hook must be callable.")
+    signature = inspect.signature(hook)
+    bucket = signature.parameters.get("bucket")
+    if bucket is not None and bucket.annotation not in (inspect.Parameter.empty, GradBucket, "dist.GradBucket", "GradBucket"):
+        raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    returned = signature.return_annotation
+    is_text = isinstance(returned, str)
+    if returned is not inspect.Signature.empty and not is_text and (get_origin(returned) or returned) is not Future:
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future[torch.Tensor] or torch._C.Future."
+        )

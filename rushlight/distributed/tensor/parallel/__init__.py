@@ -6,12 +6,15 @@
 
 from rushlight.distributed.tensor.parallel.api import parallelize_module
 from rushlight.distributed.tensor.parallel.loss import loss_parallel
-from rushlight.distributed.tensor.parallel.prepare import (
+from rushlight.distributed.tensor.parallel.style import (
+    ColwiseParallel,
+    ParallelStyle,
     PrepareModuleInput,
     PrepareModuleInputOutput,
     PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
 )
-from rushlight.distributed.tensor.parallel.style import ColwiseParallel, ParallelStyle, RowwiseParallel, SequenceParallel
 
 __all__ = [
     "ColwiseParallel", "ParallelStyle", "PrepareModuleInput", "PrepareModuleInputOutput", "PrepareModuleOutput",

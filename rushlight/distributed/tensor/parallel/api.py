@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.layout import required_mesh
-from rushlight.distributed.tensor.parallel.style import ParallelStyle
+from rushlight.distributed.tensor.parallel.layers import ParallelStyle
 from rushlight.nn.modules.module import Module
 
 __all__ = ["parallelize_module"]

@@ -17,7 +17,7 @@ def loss_parallel() -> Iterator[None]:
     Only a maximum, a sum and the loss of each sample travel, instead of the logits. The backward pass must be inside, too.
 
         with loss_parallel():
-            loss = F.cross_entropy(logits, labels)  # logits: DTensor with Shard(1); labels: DTensor with Replicate()
+            loss = F.cross_entropy(logits, labels)  # logits: DTensor with Shard(1); labels: replicated, or a plain tensor
             loss.backward()
     """
     before = cut_classes(True)

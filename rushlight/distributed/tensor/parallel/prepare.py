@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.distributed.device_mesh import DeviceMesh
 from rushlight.distributed.tensor.dtensor import DTensor
-from rushlight.distributed.tensor.parallel.style import ParallelStyle, as_distributed, as_output
+from rushlight.distributed.tensor.parallel.layers import ParallelStyle, as_distributed, as_output
 from rushlight.distributed.tensor.placement_types import Placement
 from rushlight.nn.modules.module import Module
 

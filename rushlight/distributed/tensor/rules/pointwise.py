@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rushlight.distributed.tensor.layout import Spec
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Shard
 from rushlight.distributed.tensor.rules.strategies import Call, P, R, Strategy, everywhere, rule, same
@@ -80,12 +82,18 @@ def products(call: Call) -> list[Strategy]:
 def factories(call: Call) -> list[Strategy]:
     """New values of the same form, which lie as the tensor does; its own values do not matter."""
     found = pointwise(call)
+    if call.op._opname in ("zero_", "zero"):
+        return linear(call)
     return found if call.op.writes_self or len(call.specs) > 1 else [*found, Strategy((P,), (R,))]
 
 
 @rule("new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided")
 def new(call: Call) -> list[Strategy]:
-    """New values of any form: cut as the tensor is where that has the same form, else whole."""
-    if call.outputs[0] == call.specs[0].shape:
+    """New values of any form: cut as the tensor is where that has the same form, else whole.
+
+    With strides, of which uneven parts would need some of their own, all parts must be alike.
+    """
+    even = [size % math.prod(call.specs[0].mesh.shape) == 0 for size in call.outputs[0]]
+    if call.outputs[0] == call.specs[0].shape and (call.op._opname != "new_empty_strided" or all(even)):
         return factories(call)
     return [Strategy((placement,), (R,)) for placement in (R, P, *map(Shard, range(len(call.specs[0].shape))))]

@@ -91,3 +91,24 @@ def vector_norm(call: Call) -> list[Strategy]:
 def whole(call: Call) -> list[Strategy]:
     """What every rank must know."""
     return [Strategy((R,) * len(call.specs), (R,) * len(call.outputs))]
+
+
+@rule(
+    "_linalg_eigh", "_linalg_svd", "_linalg_det", "_linalg_slogdet", "linalg_qr", "linalg_inv_ex", "linalg_cholesky_ex",
+    "linalg_lu_factor_ex", "_linalg_solve_ex", "linalg_lstsq", "upsample_nearest1d", "upsample_nearest2d",
+    "upsample_bilinear2d", "upsample_linear1d", "upsample_bicubic2d", "histc", "index_put", "index_put_",
+)  # fmt: skip
+def all_work_everywhere(call: Call) -> list[Strategy]:
+    """Functions of the whole tensor, whose inputs are gathered."""
+    return [everywhere(call)]
+
+
+@rule("topk", "sort", "kthvalue", "mode", "median")
+def order(call: Call) -> list[Strategy]:
+    """Values in order along one dimension, which must be whole."""
+    ndim = len(call.specs[0].shape)
+    place = {"topk": 2, "kthvalue": 2}.get(call.op._opname, 1)
+    dim = call.argument(place, call.kwargs.get("dim", -1))
+    if not isinstance(dim, int):
+        return [everywhere(call)]
+    return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [wrap_dim(dim, ndim)]))]

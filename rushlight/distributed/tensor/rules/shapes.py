@@ -90,17 +90,45 @@ def expand(call: Call) -> list[Strategy]:
     return _following(call, {dim: dim + more for dim, size in enumerate(shape) if size == result[dim + more]})
 
 
-@rule("slice", "narrow", "split", "split_with_sizes", "chunk", "flip", "roll", "index_select", "gather")
+@rule("slice", "narrow", "split", "split_with_sizes", "chunk", "flip", "roll", "index_select")
 def along_whole_dim(call: Call) -> list[Strategy]:
     """Parts along a dimension, which must be whole."""
     ndim = len(call.specs[0].shape)
     position = 2 if call.op._opname in ("split", "split_with_sizes", "chunk") else 1
     given = call.argument(position, 0)
-    if call.op._opname in ("flip", "roll", "gather"):
+    if call.op._opname in ("flip", "roll"):
         return [everywhere(call)]
     cuts = shards(ndim, [wrap_dim(given, ndim)])
     rest = (R,) * (len(call.specs) - 1)
     return [everywhere(call)] + [Strategy((cut, *rest), (cut,) * len(call.outputs)) for cut in [*cuts, P]]
+
+
+@rule("gather", "scatter", "scatter_", "scatter_add", "scatter_add_", "scatter_reduce")
+def by_index(call: Call) -> list[Strategy]:
+    """Elements at places along a dimension, which must be whole; other dimensions are cut where all tensors have the same."""
+    shapes = [spec.shape for spec in call.specs]
+    ndim = len(shapes[0])
+    whole = [wrap_dim(call.argument(1, 0), ndim)] if ndim else []
+    cuts = [cut for cut in shards(ndim, whole) if len({shape[cut.dim] for shape in shapes}) == 1]
+    return [everywhere(call), *(same(call, cut) for cut in cuts)]
+
+
+@rule("index")
+def index(call: Call) -> list[Strategy]:
+    """Elements by tensors of places: the tensor is cut along dimensions without places, or the places are cut."""
+    indices, places = call.argument(1), call.specs[1:]
+    indexed = [dim for dim, each in enumerate(indices) if each is not None]
+    together = indexed == list(range(indexed[0], indexed[-1] + 1))
+    start = indexed[0] if together else 0
+    width = len(call.outputs[0]) - (len(call.specs[0].shape) - len(indexed))
+    kept = [dim for dim in range(len(call.specs[0].shape)) if dim not in indexed]
+    rest = (R,) * len(places)
+    found = [everywhere(call), Strategy((P, *rest), (P,))]
+    for number, dim in enumerate(kept):
+        found.append(Strategy((Shard(dim), *rest), (Shard(number if number < start else number + width),)))
+    if len(places) == len(indexed) and len({spec.shape for spec in places}) == 1:
+        found += [Strategy((R, *(cut for _ in places)), (Shard(start + cut.dim),)) for cut in shards(width)]
+    return found
 
 
 @rule("select", "unbind")
