@@ -256,12 +256,17 @@ class UntypedStorage:
     def resize_(self, size: int) -> UntypedStorage:
         """Change the size for every tensor that shares the storage, and keep the first bytes.
 
-        A storage that shrinks keeps its memory: tensors may still say that they have elements there.
+        A storage of size 0 gives its memory back; on the CPU its addresses read as zeros then. One that shrinks otherwise keeps
+        it: tensors may still say that they have elements there.
         """
         if size < 0:
             raise RuntimeError(f"resize_: expected a number of bytes >= 0, got {size}")
         impl = self._impl
-        if impl.device.type != "meta" and size > (impl.buffer.nbytes if self.is_cuda else memoryview(impl.buffer).nbytes):
+        if size == 0 and self.is_cuda:
+            impl.buffer = allocate_on(impl.device, 0).buffer
+        elif size == 0 and isinstance(impl.buffer, _C.Block):
+            impl.buffer.vacate()
+        elif impl.device.type != "meta" and size > (impl.buffer.nbytes if self.is_cuda else memoryview(impl.buffer).nbytes):
             grow(impl, size)
         impl.nbytes = size
         return self

@@ -8,6 +8,7 @@
 
 #include "allocator.h"
 #include "configuration.h"
+#include "system_memory.h"
 
 typedef struct {
     PyObject_HEAD
@@ -40,6 +41,19 @@ static PyObject *block_repr(Block *self)
     return PyUnicode_FromFormat("Block(data_ptr=%p, nbytes=%zd)", self->memory, self->nbytes);
 }
 
+static PyObject *block_vacate(Block *self, PyObject *Py_UNUSED(ignored))
+{
+    system_vacate(self->memory, self->capacity);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef block_object_methods[] = {
+    {"vacate", (PyCFunction)block_vacate, METH_NOARGS,
+     "vacate() -> None\n\nGive the memory back to the system, as far as it is whole pages, and keep the addresses: they read\n"
+     "as zeros, and take memory again where they are written to."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyGetSetDef block_getset[] = {
     {"data_ptr", (getter)block_data_ptr, NULL, "Address of the first byte, a multiple of 64.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -56,6 +70,7 @@ static PyType_Slot block_slots[] = {
     {Py_tp_dealloc, block_dealloc},
     {Py_tp_repr, block_repr},
     {Py_tp_getset, block_getset},
+    {Py_tp_methods, block_object_methods},
     {Py_tp_members, block_members},
     {Py_bf_getbuffer, block_getbuffer},
     {0, NULL},

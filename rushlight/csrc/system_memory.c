@@ -45,6 +45,15 @@ void system_free(void *memory, size_t capacity)
         free(memory);
 }
 
+void system_vacate(void *memory, size_t capacity)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)memory, end = start + capacity;
+    start = (start + page - 1) & ~(page - 1);
+    end &= ~(page - 1);
+    if (start < end) /* a system that refuses keeps the memory, which does no harm */
+        (void)madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
 /* Read the number in a file; return SIZE_MAX if there is none ("max" in cgroups means unlimited). */
 static size_t read_limit(const char *path)
 {

@@ -11,6 +11,9 @@
 void *system_allocate(size_t capacity);
 void system_free(void *memory, size_t capacity);
 
+/* Give the pages of memory that is in use back to the system. Its addresses stay: they read as zeros until they are written to. */
+void system_vacate(void *memory, size_t capacity);
+
 /* Return the bytes of memory that this process may use: the physical memory, or its container's limit if that is lower. */
 size_t system_memory_bytes(void);
 
