@@ -186,7 +186,8 @@ def copy_(self, src, non_blocking=False):
     if is_sparse(self) != is_sparse(src):
         return self.copy_(to_dense(src)) if not is_sparse(self) else _refuse_dense_source(self)
     source = parts(src)
-    parts(self).replace(parts(make_sparse(source.indices.clone(), source.values.to(self.dtype, copy=True), src.shape)))
+    values = source.values.to(self.dtype, copy=True)
+    parts(self).replace(parts(make_sparse(source.indices.clone(), values, src.shape, source.coalesced)))
     return self
 
 

@@ -213,7 +213,7 @@ def check_sparse(torch, dist) -> None:
     places = torch.tensor([[rank, 4, 4]])[:, : 3 * (rank > 0)]
     mine = torch.sparse_coo_tensor(places, torch.ones(places.shape[1], 2), (6, 2))
     dist.all_reduce(mine)
-    assert mine.is_sparse and mine.to_dense()[:, 1].tolist() == [0, 1, 1, 1, 6, 0]
+    assert mine.is_sparse and mine.is_coalesced() and mine.to_dense()[:, 1].tolist() == [0, 1, 1, 1, 6, 0]
     try:
         dist.all_reduce(mine, dist.ReduceOp.MAX)
     except RuntimeError as error:
