@@ -87,7 +87,7 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
                 made = _run_on_device(op, given, named, index)
                 if made is not NotImplemented:
                     return made
-                _warn_of_host(op)
+                warn_of_host(op)
             return through_host(op, given, named, where)
 
     return run
@@ -117,7 +117,8 @@ _QUIET = frozenset(("_local_scalar_dense", "equal", "arange", "randperm", "nonze
 
 
 @functools.cache
-def _warn_of_host(op: OpOverload) -> None:
+def warn_of_host(op: OpOverload) -> None:
+    """Warn that an operator runs on the CPU; said once."""
     if op._opname not in _QUIET:
         warnings.warn(
             f"{op} has no kernel for CUDA devices for these arguments: its tensors are copied to the CPU and back. This is "
@@ -125,7 +126,7 @@ def _warn_of_host(op: OpOverload) -> None:
         )  # fmt: skip
 
 
-runtime.on_forget(_warn_of_host.cache_clear)
+runtime.on_forget(warn_of_host.cache_clear)
 
 
 def through_host(op: OpOverload, args: tuple, kwargs: dict, where: device) -> object:
