@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -90,8 +91,23 @@ _lock = threading.RLock()
 _pool_numbers = itertools.count(1)
 
 
+_FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
+)
+_parents: list[Device] = []  # the devices of the process that this one was forked from, which drivers do not let it use
+
+
+def _leave_parents_devices() -> None:
+    _parents.extend(_devices.values())
+    _devices.clear()
+
+
+os.register_at_fork(after_in_child=_leave_parents_devices)
+
+
 def forget_devices() -> None:
     """Start anew, for tests that change the driver. Tensors of the former driver must be gone."""
+    _parents.clear()
     _devices.clear()
     _thread.device = 0
     _thread.streams.clear()
@@ -125,6 +141,8 @@ def device_at(index: int | None = None) -> Device:
 
 
 def _open(index: int) -> Device:
+    if _parents:
+        raise RuntimeError(_FORKED)
     found = active_driver()
     if not 0 <= index < found.device_count():
         raise DriverError("cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")
