@@ -20,7 +20,7 @@ from rushlight.optim.options import (
     hyperparameter,
     number,
 )
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, with_decay
 
 
 class Adam(PerParameterOptimizer):
@@ -62,7 +62,7 @@ class Adam(PerParameterOptimizer):
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {
-            "step": new_step_count(),
+            "step": new_number(0.0, parameter, group),
             "exp_avg": aten.zeros_like(parameter),
             "exp_avg_sq": aten.zeros_like(parameter),
         }
@@ -92,7 +92,7 @@ class Adam(PerParameterOptimizer):
             square = largest.copy_(aten.maximum(before, square))
         scale, size = square.sqrt(), -lr / (1 - beta1**step)
         correction = (1 - beta2**step) ** 0.5
-        if group["differentiable"]:
+        if group["differentiable"] or isinstance(size, Tensor):
             parameter.add_(mean / (scale / correction + group["eps"]) * size)
         else:
             parameter.addcdiv_(mean, scale.div_(correction).add_(group["eps"]), value=size)
