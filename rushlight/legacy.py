@@ -49,7 +49,7 @@ class TensorType(type):
 def _define(kind: dtype, place: str = "cpu") -> TensorType:
     name = f"{kind.scalar_name}Tensor"
     where = " on GPUs" if place == "cuda" else ""
-    text = f"The type of tensors of {kind}{where}. Called with sizes it makes an uninitialised tensor, with values one of these."
+    text = f"The type of tensors of {kind}{where}. Sizes make an uninitialised tensor, values one of these."
     module = "rushlight.cuda" if place == "cuda" else "rushlight"
     return TensorType(name, (), {"dtype": kind, "place": place, "__doc__": text, "__module__": module})
 

@@ -59,14 +59,14 @@ def moved(value: Any) -> Any:
     """Return an argument on the device."""
     if isinstance(value, torch.Tensor):
         return value.detach().to("cuda").requires_grad_(value.requires_grad)
-    if isinstance(value, torch.device):
+    if isinstance(value, torch.device) or value == "cpu":
         return torch.device("cuda")
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(moved, value))
     if isinstance(value, list | tuple):
         return type(value)(map(moved, value))
     if isinstance(value, dict):
-        return {name: "cuda" if name == "device" and each == "cpu" else moved(each) for name, each in value.items()}
+        return {name: moved(each) for name, each in value.items()}
     return value
 
 

@@ -30,6 +30,7 @@ from rushlight.ops.promotion import check_number
 from rushlight.ops.registry import aten
 
 GRAPHS = "graphs of single operators"
+_NO_DATA = "Cannot copy out of meta tensor; no data!"
 _CPU_BIT = bit(DispatchKey.CPU)
 
 Run = Callable[[OpOverload, tuple, dict, int], object]
@@ -147,7 +148,8 @@ def through_host(op: OpOverload, args: tuple, kwargs: dict, where: device) -> ob
         if original is not None:
             return original
         if type(tensor._impl.storage) is not StorageImpl:
-            raise NotImplementedError(f"{op}: tensors of layout {tensor.layout} are not here yet on GPUs; use tensor.cpu()")
+            kind = "quantized" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
+            raise NotImplementedError(f"{op}: {kind} tensors live on the CPU only, not on {where}; call it with tensor.cpu()")
         return tensor if where.type == "cpu" else tensors.to_device(tensor, where)
 
     given = [_map(on_host, value) for value in args]
@@ -246,6 +248,8 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
     """Copy a tensor to another device, dtype or memory format. It is converted where it comes from if it is a CPU tensor, or if
     that makes it smaller."""
     own = self._impl.device
+    if own.type == "meta":
+        raise NotImplementedError(_NO_DATA)
     where = own if device is None else present_device(as_device(device))
     kind = dtype or self._impl.dtype
     if where == own and own.type == "cuda":
@@ -280,6 +284,10 @@ def clone(self, *, memory_format=None):
 def copy(self, src, non_blocking=False):
     """Write the values of a tensor, which may be on another device, to `self`."""
     ours, theirs = self._impl, src._impl
+    if "meta" in (ours.device.type, theirs.device.type):
+        if theirs.device.type == "meta":
+            raise NotImplementedError(_NO_DATA)
+        return self
     check_writable(self, "copy_")
     check_operands(self, "copy_", (src,))
     if broadcast_shapes(ours.sizes, theirs.sizes) != ours.sizes:

@@ -88,7 +88,7 @@ def setitem(self: Tensor, index: object, value: object) -> None:
             return
         value = tensor_from_array(_to_array(value, self.dtype))
         if value._impl.sizes and self.is_cuda:
-            value = aten.to.device(value, self.device, self.dtype)
+            value = value.to(self.device)
     if advanced:
         aten.index_put_.default(view, _positions(view, advanced), value)
         return
