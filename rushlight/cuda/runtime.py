@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rushlight.core.device import device
 from rushlight.core.storage import StorageImpl
@@ -46,6 +47,7 @@ class Device:
         self.driver = found
         self.allocator = CachingAllocator(found, index)
         self.pool = 0
+        self.draws: Any = None  # the random numbers of the graph that is captured now
         self._status = 0
         self._may_have_failed: dict[str, None] = {}
 
@@ -201,11 +203,31 @@ def wait_for_stream(index: int) -> None:
     found.check_status()
 
 
+def let_wait(index: int, stream: int, other: int | None = None) -> None:
+    """Let a device's current stream wait for the present work of a stream, which may be another device's."""
+    found = device_at(index if other is None else other).driver
+    event = found.create_event(False)
+    found.record_event(event, stream)
+    device_at(index).driver.stream_waits_for(current_stream(index), event)
+    found.destroy_event(event)
+
+
 def wait_for_device(index: int) -> None:
     """Let the host wait for all work of a device; IndexError if a kernel has reported an error."""
     found = device_at(index)
     found.driver.wait_for_device()
     found.check_status()
+
+
+@contextmanager
+def outside_of_pools(index: int) -> Iterator[None]:
+    """Take memory from no graph's pool in a block."""
+    found = device_at(index)
+    before, found.pool = found.pool, 0
+    try:
+        yield
+    finally:
+        found.pool = before
 
 
 def new_pool() -> int:
