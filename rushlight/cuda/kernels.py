@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rushlight.core.device import CPU, as_device, device, present_device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
-from rushlight.core.dtype import get_default_dtype
+from rushlight.core.dtype import bool_, get_default_dtype, uint8
 from rushlight.core.generator import Generator
 from rushlight.core.providers import import_provider
 from rushlight.core.storage import StorageImpl
@@ -22,7 +22,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.generators import generator_of, seed_tensor
-from rushlight.ops.devices import common_device, tensors_in
+from rushlight.ops.devices import INDEXING, common_device, tensors_in
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import check_sizes, format_strides, full_dtype
@@ -81,6 +81,8 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             return through_host(op, args, kwargs, where)
         index = where.index
         with runtime.on_device(index):
+            if op._opname in INDEXING and len(args) > 1:
+                args = (args[0], _positions(args[1]), *args[2:])
             placed = lambda tensor: tensor if tensor._impl.device.type == "cuda" else tensors.from_host(tensor, index)  # noqa: E731
             given = tuple([_map(placed, value) for value in args])
             named = {name: _map(placed, value) for name, value in kwargs.items()} if kwargs else kwargs
@@ -92,6 +94,18 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             return through_host(op, given, named, where)
 
     return run
+
+
+def _positions(indices: Sequence) -> list:
+    """Return indices with masks replaced by the positions where they are true: only the masks are read on the host, for the
+    result's size."""
+    found = []
+    for index in indices:
+        if isinstance(index, Tensor) and index._impl.dtype in (bool_, uint8):
+            found += aten("nonzero")(index).unbind(1)
+        else:
+            found.append(index)
+    return found
 
 
 def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:

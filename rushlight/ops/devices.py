@@ -10,8 +10,8 @@ from rushlight.ops.dispatcher import OpOverload
 
 # Operators that read tensors of two devices.
 _BETWEEN_DEVICES = frozenset(("copy_", "_to_copy", "to"))
-# Operators whose indices may be on the CPU.
-_CPU_INDICES = frozenset(("index", "index_put_", "_index_put_impl_", "index_put"))
+# Operators whose second argument is a list of indices, which may be on the CPU.
+INDEXING = frozenset(("index", "index_put_", "_index_put_impl_", "index_put"))
 
 
 def tensors_in(values: Sequence) -> Iterator[Tensor]:
@@ -26,7 +26,7 @@ def tensors_in(values: Sequence) -> Iterator[Tensor]:
 def common_device(op: OpOverload, args: Sequence) -> device:
     """Return the device of an operator's tensors, of which one at least is on a GPU. RuntimeError where they are on several,
     except CPU tensors without dimensions and indices."""
-    if op._opname in _CPU_INDICES:
+    if op._opname in INDEXING and len(args) > 1:
         _check_indices(args[0]._impl.device, args[1])
         args = (args[0], *args[2:])
     given = list(tensors_in(args))
