@@ -97,8 +97,9 @@ def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tupl
     """Replace Python numbers by tensors for operators in which they often change."""
     if open_form(op) is None:
         return args, kwargs
-    if not any(isinstance(value, Tensor) and value._impl.sizes for value in args):
-        return args, kwargs  # a 0-dim tensor of a number has its say in the result's dtype here
+    # Elsewhere the result's dtype is that of a Python number, and would be another for a 0-dim tensor.
+    if not any(isinstance(value, Tensor) and value._impl.sizes and not value.dtype.is_integral for value in args):
+        return args, kwargs
 
     def opened(value: object) -> object:
         return tensors.number(value, index) if type(value) is float else value
