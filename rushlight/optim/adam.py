@@ -27,7 +27,8 @@ class Adam(PerParameterOptimizer):
     """p = p - lr * m' / (sqrt(v') + eps), where m' and v' are bias-corrected running means of g and g * g.
 
     g includes weight_decay * p, unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. With `amsgrad`, v'
-    is the largest so far. With `differentiable` the step is recorded. `foreach` and `fused` are accepted and have no effect.
+    is the largest so far. With `differentiable` the step is recorded. `capturable` and `fused` keep step counts of parameters
+    on a GPU there; `foreach` has no effect.
     Raises ValueError for options outside of their range.
     """
 

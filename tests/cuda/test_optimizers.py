@@ -59,7 +59,7 @@ def test_numbers(name):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "muon"])
-def test_a_step_is_one_graph(name, standin, monkeypatch):
+def test_a_step_is_one_graph(name, monkeypatch):
     parameters, optimizer = started(name, "cuda")
     for _ in range(2):
         step(parameters, optimizer.step)
