@@ -221,6 +221,11 @@ def ipc_collect() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name.endswith("Tensor"):
+        from rushlight.legacy import CUDA_TYPES
+
+        if name in CUDA_TYPES:
+            return CUDA_TYPES[name]
     if name in ("amp", "nvtx", "memory", "random", "streams", "graphs"):
         from importlib import import_module
 

@@ -140,12 +140,13 @@ def typed_argument(tl: Any, handle: Any, value: int, kind: str) -> Any:
 class InterpreterLauncher:
     """Runs a program's kernels in Triton's interpreter."""
 
-    def __init__(self, program: TritonProgram, name: str):
+    def __init__(self, program: TritonProgram, name: str, functions: dict[str, Any] | None = None):
+        """`functions` are the program's kernels, if its text was executed before."""
         triton = interpreting_triton()
         self._language = triton.language
         self._handle = triton.runtime.interpreter.TensorHandle
         self._signatures = {kernel: [kind for _, kind in launch.parameters] for kernel, launch in program.kernels.items()}
-        self._kernels = load_text(program.kernel_source, name)
+        self._kernels = functions or load_text(program.kernel_source, name)
         self._status = ctypes.c_int32(0)
 
     def allocate(self, nbytes: int) -> StorageImpl:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
@@ -32,6 +33,7 @@ from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.support import is_supported
 from rushlight.inductor.triton.graph import TritonGraph
 from rushlight.inductor.triton.launcher import Launcher
+from rushlight.inductor.triton.module import module_text
 from rushlight.inductor.write_backs import is_write_back
 from rushlight.inductor.written_inputs import noting_writes
 
@@ -159,6 +161,8 @@ def show(made: TritonPieces, module: GraphModule, observe: Observe) -> None:
         observe("fusion", lambda program=program: "\n\n".join(map(str, program.groups)), lambda program=program: program, part)
         observe("memory", lambda program=program: str(program.arena), lambda program=program: program, part)
     observe("code", lambda: made.source, lambda: made, part)
+    for lowered, program in made.programs:
+        observe("module", partial(module_text, lowered, program), lambda program=program: program, part)
 
 
 def reference_of(module: GraphModule) -> Callable[..., tuple]:
