@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
+from rushlight.inductor.codegen.triton import loops
 from tests.inductor.triton.interpreted import check
 
 F = torch.nn.functional
@@ -92,13 +93,34 @@ def test_places_of_extrema_and_products(dim):
     check(found, (torch.randn(5, 7, 6) * 3).to(torch.int64))
 
 
+@pytest.fixture
+def short_tiles(monkeypatch):
+    """Rows of more than 1024 columns are reduced in loops."""
+    monkeypatch.setattr(loops, "MAX_HELD", 1024)
+    monkeypatch.setattr(loops, "MAX_PERSISTENT", 1024)
+
+
+@pytest.mark.usefixtures("short_tiles")
 def test_long_rows_are_reduced_in_loops():
     x = torch.randn(3, 9000)
     x[0, 10] = x[0, 20] = 9.0
-    check(lambda x: torch.softmax(x, -1), x)
+    pieces = check(lambda x: torch.softmax(x, -1), x)
+    assert [launch.kind for _, program in pieces.programs for launch in program.launches] == ["rows_in_loops"]
     check(lambda x, w: F.layer_norm(x, (9000,), w), x, torch.randn(9000))
     x[1, 8999] = x[2, 5] = x[2, 8000] = NAN
     check(lambda x: (x.sum(-1), x.amax(-1), x.amin(-1), x.argmax(-1), x.argmin(-1)), x, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.usefixtures("short_tiles")
+def test_variances_far_from_zero():
+    x = torch.randn(2, 9000) + 1e6
+    check(lambda x: (torch.var(x, -1), *torch.var_mean(x[:, :900], -1), torch.var(x)), x, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_many_columns_are_split():
+    pieces = check(lambda x: x.sum(0), torch.randn(4100, 40), rtol=1e-4, atol=1e-3)
+    ((_, program),) = pieces.programs
+    assert [launch.choice.constants["XBLOCK"] for launch in program.launches] == [32, 32]
 
 
 def test_reductions_to_few_results_are_split():
@@ -210,6 +232,20 @@ def test_open_sizes_of_places_and_masks():
         x, ours, theirs = torch.randn(rows, 6), torch.zeros(20, 6), torch.zeros(20, 6)
         torch.testing.assert_close(run(ours, x, 2), store(theirs, x, 2))
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_elements_past_32_bits(dynamic):
+    """The last of 2^31 + 70 bytes; the pages of the others are never touched."""
+    x = torch.empty(2**31 + 70, dtype=torch.uint8)
+    x[-60:] = 0
+    x[-5:] = 7
+    run = torch.compile(lambda x, y: x[-60:] + y, dynamic=dynamic, options={"target": "triton-interpreter"})
+    assert run(x, torch.ones(60, dtype=torch.uint8)).tolist() == [1] * 55 + [8] * 5
+
+
+def test_numbers_past_32_bits_made_of_small_indices():
+    check(lambda x: (torch.arange(0, 2**40, 2**34) + x, torch.linspace(0, 2**40, 64)), torch.zeros(64, dtype=torch.int64))
 
 
 def test_a_graph_without_inputs():

@@ -105,6 +105,22 @@ def test_gradients_of_attention(causal, with_mask):
           grad, q, k, v, out, sums, *masks, **CLOSE)  # fmt: skip
 
 
+@pytest.mark.parametrize("queries, keys", [(64, 64), (32, 96), (96, 32)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_whose_tiles_divide_its_lengths(queries, keys, causal):
+    q, k, v, grad = heads(queries, keys, keys, queries)
+    out, sums = attention(q, k, v, 0.0, causal)
+    pieces = check(lambda q, k, v: attention(q, k, v, 0.0, causal), q, k, v, **CLOSE)
+    assert "q_mask" not in pieces.source and pieces.source.count("k <= q") == causal
+    check(lambda g, q, k, v, o, s: attention_backward(g, q, k, v, o, s, 0.0, causal), grad, q, k, v, out, sums, **CLOSE)
+
+
+def test_gradients_of_attention_of_halves():
+    q, k, v, grad = heads(128, 128, 128, 128, kind=torch.bfloat16)
+    out, sums = attention(q, k, v, 0.0, True)
+    check(lambda g, q, k, v, o, s: attention_backward(g, q, k, v, o, s, 0.0, True), grad, q, k, v, out, sums, **HALF)
+
+
 def capped(q, k, v):
     return (20 * torch.tanh(q @ k.transpose(-1, -2) / 80)).softmax(-1) @ v
 

@@ -9,6 +9,15 @@ import triton.language as tl
 
 
 @triton.jit
+def as_index(x, BITS: tl.constexpr):
+    """An integer as an index of 32 or 64 bits."""
+    if BITS == 64:
+        return x.to(tl.int64)
+    else:
+        return x.to(tl.int32)
+
+
+@triton.jit
 def floor_quotient(a, b):
     """Integer division rounded down, for a positive divisor."""
     return (a - floor_remainder(a, b)) // b
@@ -67,13 +76,19 @@ def truncate(x):
 @triton.jit
 def larger(a, b):
     """The maximum; NaN if either operand is."""
-    return tl.where((a > b) | (a != a), a, b)
+    if a.dtype.is_floating():
+        return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        return tl.where(a > b, a, b)
 
 
 @triton.jit
 def smaller(a, b):
     """The minimum; NaN if either operand is."""
-    return tl.where((a < b) | (a != a), a, b)
+    if a.dtype.is_floating():
+        return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        return tl.where(a < b, a, b)
 
 
 @triton.jit

@@ -10,7 +10,15 @@ from __future__ import annotations
 from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.core.dtype import bool_, dtype
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
-from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, indented, program_text, range_text
+from rushlight.inductor.codegen.triton.kernels import (
+    Choice,
+    Launch,
+    LaunchWriter,
+    indented,
+    index_text,
+    program_text,
+    range_text,
+)
 from rushlight.inductor.codegen.triton.loops import ElementKernel, element_choices, next_power
 from rushlight.inductor.codegen.triton.types import (
     NoTritonForm,
@@ -142,7 +150,7 @@ class ScanKernel(LaunchWriter):
         writer.store(self.pointer(self.member.name, True), self.index, result)
         lines = [f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind, '[:, None]')}"]
         lines.append(f"x_mask = x < {size_text(self.x.extent)}")
-        columns = "tl.arange(0, RBLOCK)[None, :]" + ("" if kind == "tl.int32" else ".to(tl.int64)")
+        columns = index_text("tl.arange(0, RBLOCK)[None, :]", kind)
         mask = f"r_mask = r < {size_text(self.steps)}"
         if whole:
             self.launch.body = [*lines, f"r = {columns}", mask, *writer.lines]
@@ -218,7 +226,7 @@ class SortKernel(LaunchWriter):
         block = next_power(self.length)
         write = self._write_ranks if self.loop.dtype.itemsize == 8 else self._write_keys
         write(writer)
-        columns = "tl.arange(0, RBLOCK)[None, :]" + ("" if kind == "tl.int32" else ".to(tl.int64)")
+        columns = index_text("tl.arange(0, RBLOCK)[None, :]", kind)
         self.launch.body = [
             f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind, '[:, None]')}",
             f"x_mask = x < {size_text(self.rows)}",

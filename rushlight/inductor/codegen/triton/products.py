@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
-from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, indented, program_text, range_text
+from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, Limits, indented, program_text, range_text
 from rushlight.inductor.codegen.triton.loops import next_power
 from rushlight.inductor.codegen.triton.types import HALVES, compute_type, literal, memory_type, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, substitute, walk
@@ -21,10 +22,27 @@ from rushlight.inductor.scheduler import Group, body_in_domain, element_index, r
 from rushlight.inductor.sizes import Size, as_size, evaluate
 
 MIN_SIDE = 16  # the least height, width and depth of a tile
-MIN_PROGRAMS = 132  # smaller tiles are taken if there would be fewer programs: the multiprocessors of an H100
 TOGETHER = 8  # rows of tiles whose programs run together, so that they share loads
-TILES = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (16, 16))
 SUM_BLOCK = 32
+FEW_RESULTS = 64 * 64  # tiles of at most this size take four warps
+
+
+class Tile(NamedTuple):
+    """The height and width of a tile of results, the depth of a block in bytes, warps, and stages of loads ahead."""
+
+    height: int
+    width: int
+    depth: int
+    warps: int
+    stages: int
+
+
+TILES = (
+    Tile(128, 256, 128, 8, 3), Tile(256, 128, 128, 8, 3), Tile(128, 128, 128, 8, 3), Tile(128, 128, 128, 4, 3),
+    Tile(128, 128, 64, 4, 4), Tile(128, 64, 128, 4, 3), Tile(64, 128, 128, 4, 3), Tile(64, 64, 128, 4, 4),
+    Tile(64, 32, 128, 4, 4), Tile(32, 64, 128, 4, 4), Tile(32, 32, 256, 4, 4), Tile(16, 32, 256, 4, 4), Tile(16, 16, 256, 4, 4),
+)  # fmt: skip
+SMALL_TILES = (Tile(64, 64, 128, 4, 2), Tile(32, 32, 128, 4, 2), Tile(16, 16, 128, 4, 2))  # for 64-bit numbers
 
 
 @dataclass(frozen=True)
@@ -65,9 +83,11 @@ class ProductKernel(Epilogue):
     """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32"."""
 
     def __init__(
-        self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str
+        self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str,
+        limits: Limits,
     ):  # fmt: skip
         super().__init__("product", group, buffers, hints)
+        self.limits = limits
         self.product = product
         self.precision = precision
         self.x, self.r = Var("x", product.rows), Var("r", product.columns)
@@ -128,13 +148,12 @@ class ProductKernel(Epilogue):
 
     def _masks(self) -> dict[str, str]:
         """Return the masks along all axes; none along sizes that all candidates' tiles divide."""
-        product, candidates = self.product, self.launch.candidates
+        product = self.product
         sizes = {"x": (product.rows, "ROWS"), "r": (product.columns, "COLUMNS")}
         sizes |= dict.fromkeys(("k_across", "k_down"), (product.depth, "DEPTH"))
         masks = {}
         for axis, (size, block) in sizes.items():
-            even = isinstance(size, int) and all(size % candidate.constants[block] == 0 for candidate in candidates)
-            masks[axis] = "" if even else f"{axis}_mask"
+            masks[axis] = "" if self.launch.divides(size, block) else f"{axis}_mask"
         return masks
 
     def _head(self, masks: dict[str, str]) -> list[str]:
@@ -168,25 +187,40 @@ class ProductKernel(Epilogue):
             lines += [f"k_across_mask = k_across < {depth}", f"k_down_mask = k_down < {depth}"]
         return lines
 
+    def _tiles(self, itemsize: int) -> tuple[Tile, ...]:
+        """Return the tiles for factors of a size. Without matrix instructions, factors take registers, too."""
+        if itemsize == 8:
+            return SMALL_TILES
+        return TILES if itemsize < 4 or self.precision == "tf32" else TILES[2:]
+
     def _choices(self, itemsize: int) -> tuple[Choice, list[Choice]]:
+        """Return the default choice and all candidates. The default is the first one that keeps all multiprocessors busy, and
+        whose blocks fit in shared memory."""
         product = self.product
         sizes = [evaluate(size, self.hints) for size in (product.rows, product.columns, product.depth, product.batch)]
         rows, columns, depth = (max(MIN_SIDE, next_power(size)) for size in sizes[:3])
-        made = []
-        for height, width in TILES:
-            height, width = min(height, rows), min(width, columns)
-            block = min(32 if itemsize >= 4 else 64, max(depth, 32 if itemsize == 1 else MIN_SIDE))
-            warps = 8 if height * width >= 128 * 128 else 4
-            made.append(Choice({"ROWS": height, "COLUMNS": width, "DEPTH": block}, warps, 3 if itemsize < 8 else 2))
-        made = list({tuple(choice.constants.items()): choice for choice in made}.values())
-        enough = [choice for choice in made if _programs(sizes, choice) >= MIN_PROGRAMS]
-        return (enough or made[-2:])[0], made
-
+        made = {}
+        for tile in self._tiles(itemsize):
+            height, width = min(tile.height, rows), min(tile.width, columns)
+            block = min(tile.depth // itemsize, max(depth, 32 if itemsize == 1 else MIN_SIDE))
+            warps = tile.warps if height * width > FEW_RESULTS else 4
+            choice = Choice({"ROWS": height, "COLUMNS": width, "DEPTH": block}, warps, tile.stages)
+            made.setdefault((height, width, block, choice.warps), choice)
+        found = list(made.values())
+        fitting = [choice for choice in found if _shared_bytes(choice, itemsize) <= self.limits.shared] or found[-1:]
+        enough = [choice for choice in fitting if _programs(sizes, choice) >= self.limits.processors]
+        return (enough or fitting[-2:])[0], found
 
 def _with_product(product: Product) -> tuple[Size, ...]:
     """Return the counts that a product's indices stay below."""
     counted = (product.rows * product.columns, product.rows * product.depth, product.depth * product.columns)
     return tuple(as_size(count * product.batch) for count in counted)
+
+
+def _shared_bytes(choice: Choice, itemsize: int) -> int:
+    """Return the bytes of the factors' blocks that are loaded ahead."""
+    height, width, depth = (choice.constants[name] for name in ("ROWS", "COLUMNS", "DEPTH"))
+    return (height + width) * depth * itemsize * choice.stages
 
 
 def _programs(sizes: list[int], choice: Choice) -> int:
