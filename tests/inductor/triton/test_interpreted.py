@@ -168,11 +168,24 @@ def test_scattered_extrema_keep_nan(reduce):
     check(lambda x, i, s: x.scatter_reduce(0, i[:, None].expand(4, 7), s, reduce), x, i, s)
 
 
-def test_what_has_no_atomic_operation_runs_in_eager():
-    x, i, s = torch.randn(5, 7), torch.tensor([4, 0, 2, 2]), torch.randn(4, 7)
-    pieces = check(lambda x, i, s: x.scatter_reduce(0, i[:, None].expand(4, 7), s, "prod") + 1, x, i, s, eager=True)
-    assert pieces.eager == {"scatter_reduce": "there is no atomic prod of torch.float32"}
-    assert "# scatter_reduce runs as an eager kernel: there is no atomic prod of torch.float32" in pieces.source
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.int64, torch.int32, torch.int8, torch.uint8])
+@pytest.mark.parametrize("reduce", ["prod", "sum", "amax", "amin"])
+def test_scatters_of_all_types(reduce, kind):
+    x, i = (torch.randn(5, 7) * 3).to(kind), torch.tensor([4, 0, 2, 2, 2, 4])
+    s = (torch.randn(6, 7) * 3).to(kind)
+    check(lambda x, i, s: x.scatter_reduce(0, i[:, None].expand(6, 7), s, reduce), x, i, s, rtol=1e-3, atol=1e-3)
+    check(lambda x, i, s: x.index_add(0, i, s), x, i, s, rtol=1e-3, atol=1e-2)
+
+
+def test_scatters_in_place_of_bytes():
+    def step(x, i, s):
+        return x.index_add_(0, i, s) + 1
+
+    found = []
+    for run in (step, torch.compile(step, options={"target": "triton-interpreter"})):
+        x = torch.arange(40, dtype=torch.uint8).view(8, 5)
+        found.append((run(x, torch.tensor([7, 0, 7]), torch.full((3, 5), 100, dtype=torch.uint8)), x))
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("dim", [0, 1])

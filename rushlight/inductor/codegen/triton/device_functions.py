@@ -536,6 +536,24 @@ def search_sorted(row, step, count, value, mask, RIGHT: tl.constexpr, STEPS: tl.
 
 
 @triton.jit
+def atomic_product(pointer, value, active):
+    """Multiply the numbers at some addresses where `active` holds, each by an exchange that is tried until no other program
+    came between. The other addresses must be readable."""
+    if value.dtype.primitive_bitwidth == 64:
+        words = pointer.to(tl.pointer_type(tl.int64), bitcast=True)
+    else:
+        words = pointer.to(tl.pointer_type(tl.int32), bitcast=True)
+    waiting = active
+    before = tl.load(words, waiting, other=0)
+    while tl.max(waiting.to(tl.int32), 0) > 0:
+        product = before.to(value.dtype, bitcast=True) * value
+        after = tl.where(waiting, product.to(before.dtype, bitcast=True), before)
+        found = tl.atomic_cas(words, before, after, sem="relaxed")
+        waiting = waiting & (found != before)
+        before = found
+
+
+@triton.jit
 def log_sum_exp(a, b):
     high = larger(a, b)
     low = smaller(a, b)

@@ -1,14 +1,17 @@
 """Scatters, scans and sorts as Triton kernels.
 
 A scatter is two kernels: its base, unless that is in place already, and then the points, which combine with what is there by
-atomic operations. So the order of floating-point sums, and which of several stores to one place wins, vary between runs. A scan
+atomic operations. So the order of floating-point sums, and which of several stores to one place wins, vary between runs. Points
+of 8 and 16 bits are combined in memory of a wider type, and the results are copied. A scan
 walks over blocks of its dimension and carries the last result along. A sort takes rows that fit in one tile.
 """
 
 from __future__ import annotations
 
-from rushlight.core.algebra import Expr, Var, unflatten_index
-from rushlight.core.dtype import bool_, dtype
+from dataclasses import replace
+
+from rushlight.core.algebra import Expr, Var, flatten_index, unflatten_index
+from rushlight.core.dtype import bool_, dtype, int32
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
 from rushlight.inductor.codegen.triton.kernels import (
     Choice,
@@ -28,14 +31,16 @@ from rushlight.inductor.codegen.triton.types import (
     literal,
     size_text,
 )
-from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Value, contiguous_layout, substitute
+from rushlight.inductor.lowering.builder import cast
 from rushlight.inductor.ordered_loops import Scan, Scatter, Sort
 from rushlight.inductor.origins import origins_of
 from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import evaluate, product
+from rushlight.inductor.sizes import as_size, evaluate, product, row_major
 
 ADDED = ("float32", "float64", "int32", "int64", "complex64", "complex128")  # types with an atomic addition
-COMPARED = ("float32", "float64", "int32", "int64")  # types with an atomic maximum and minimum
+COMPARED = ("float32", "float64", "int32", "int64")  # types with an atomic maximum, minimum and exchange
+WIDER = {"uint8": int32, "int8": int32, "int16": int32}
 MAX_SCANNED = 1024  # steps of a scan in one tile
 MAX_SORTED = 4096  # values of a row whose sort takes one tile
 MAX_RANKED = 1024  # values of a row of 64-bit values, each of which is compared with all others
@@ -46,9 +51,33 @@ def ordered_launches(group: Group, buffers: dict[str, Buffer], hints: dict[Var, 
     """Return the launches of a scatter, scan or sort. `in_place`: the scatter's target already holds its base."""
     member = group.members[0]
     if isinstance(member.data, Scatter):
+        wider = WIDER.get(member.data.dtype.name)
+        if wider is not None and member.data.mode != "store":
+            return _launches_in_wider_words(group, buffers, hints, wider)
         base = [] if in_place else [_base_of(group, buffers, hints)]
         return [*base, ScatterKernel(group, buffers, hints).write()]
     return [(ScanKernel if isinstance(member.data, Scan) else SortKernel)(group, buffers, hints).write()]
+
+
+def _launches_in_wider_words(
+    group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], kind: dtype
+) -> list[Launch]:  # fmt: skip
+    """Return the launches of a scatter that combines points in scratch memory of a wider type, and copies the results."""
+    member, loop = group.members[0], group.members[0].data
+    base, name = loop.base, f"wide_{member.name}"
+    start = replace(base, dtype=kind, body=cast(base.body, kind))
+    points = replace(loop, dtype=kind, base=start, body=cast(loop.body, kind))
+    wide = ComputedBuffer(name, contiguous_layout(kind, base.ranges), member.lines, origins_of(member), data=points)
+    result = Load(kind, name, flatten_index(base.variables, row_major(base.ranges)))
+    end = replace(base, body=cast(result, loop.dtype))
+    narrow = ComputedBuffer(member.name, member.layout, member.lines, origins_of(member), data=end)
+    known, order = {**buffers, name: wide}, group.order
+    made = ordered_launches(Group([wide], order, loop.numel, None, {name}), known, hints, False)
+    last = Group([narrow], order, base.numel, None, {member.name})
+    made.append(ElementKernel(last, known, hints, "narrow").write())
+    for launch in made:
+        launch.scratch[name] = as_size(base.numel * kind.itemsize)
+    return made
 
 
 def _base_of(group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]) -> Launch:
@@ -103,6 +132,10 @@ class ScatterKernel(LaunchWriter):
             writer.lines.append(f'tl.atomic_add({target}, {text}, {valid}, sem="relaxed")')
         elif mode in ("max", "min") and kind.name in COMPARED:
             writer.lines += self._atomic_extremum(writer, target, text, valid)
+        elif mode == "prod" and kind.name in COMPARED:
+            inside = writer.bind(f"tl.where({valid}, {place.text}, 0)", "x")
+            target = writer.place(self.pointer(self.member.name, True), inside, "x")
+            writer.lines.append(f"atomic_product({target}, {text}, {valid})")
         else:
             raise NoTritonForm(self.origins(), f"there is no atomic {mode} of {kind}")
 
