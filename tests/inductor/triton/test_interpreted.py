@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
-from rushlight.inductor.codegen.triton import loops
+from rushlight.inductor.codegen.triton import loops, sorts
 from tests.inductor.triton.interpreted import check
 
 F = torch.nn.functional
@@ -210,8 +210,19 @@ def test_sorts(kind):
           torch.randperm(84).view(4, 21).to(kind))  # fmt: skip
 
 
-def test_rows_that_are_too_long_to_sort_run_in_eager():
-    assert "sort" in check(lambda x: torch.sort(x)[0], torch.randn(2, 5000), eager=True).eager
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.float64, torch.int16])
+@pytest.mark.parametrize("descending", [False, True])
+def test_long_rows_are_sorted_in_runs_that_are_merged(kind, descending, monkeypatch):
+    for name, value in {"MAX_SORTED": 32, "MAX_RANKED": 32, "CHUNK": 16, "RANKED_CHUNK": 16}.items():
+        monkeypatch.setattr(sorts, name, value)
+    x = (torch.randn(3, 150) * 9).to(kind).round()
+    if kind.is_floating_point:
+        x[1, 2], x[0, 70], x[0, 3], x[2, 5], x[2, 6] = NAN, INF, -INF, -0.0, 0.0
+    pieces = check(lambda x: torch.sort(x, stable=True, dim=-1, descending=descending), x)
+    ((_, program),) = pieces.programs
+    assert [launch.kind for launch in program.launches] == ["sorted_chunks", *["merged_runs"] * 4, "sorted_values"]
+    check(lambda x: torch.sort(x + 1, stable=True, dim=0, descending=descending), x.t().contiguous())
+    check(lambda x: torch.topk(x, 40, largest=descending)[0], torch.randn(2, 64).to(torch.float32))
 
 
 def test_random_numbers_are_those_of_native_code():

@@ -586,6 +586,37 @@ def sorting_key(x):
 
 
 @triton.jit
+def wide_sorting_key(x):
+    """An int64 that sorts as x does; NaN as the greatest."""
+    if x.dtype == tl.float64:
+        bits = (x + 0.0).to(tl.int64, bitcast=True)
+        key = bits ^ ((bits >> 63) & 9223372036854775807)
+        return tl.where(x != x, 9223372036854775807, key)
+    else:
+        return x
+
+
+@triton.jit
+def merged_place(row, key, at, run, length, mask, STEPS: tl.constexpr):
+    """The place of a key after the merge of two sorted runs, one of which has it at place `at` of its row. Among equal keys
+    those of the first run come first. STEPS halvings reach a single element."""
+    start = at // (run * 2) * (run * 2)
+    middle = tl.minimum(start + run, length)
+    end = tl.minimum(middle + run, length)
+    is_second = at >= middle
+    low = tl.where(is_second, start, middle)
+    high = tl.where(is_second, middle, end)
+    for _ in range(STEPS):
+        probe = (low + high) // 2
+        active = mask & (low < high)
+        other = tl.load(row + probe, active, other=0)
+        before = (other < key) | (is_second & (other == key))
+        low = tl.where(active & before, probe + 1, low)
+        high = tl.where(active & (before == 0), probe, high)
+    return at + low - middle
+
+
+@triton.jit
 def sorts_before(a, place_of_a, b, place_of_b, DESCENDING: tl.constexpr):
     """Whether a sorts before b: by value, NaN as the greatest, then by place."""
     if DESCENDING:
