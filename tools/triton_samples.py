@@ -5,7 +5,7 @@ The results are compared with Rushlight's eager results, and each kernel is comp
 on a GPU. Needs PyTorch, expecttest and Triton. Prints a table, and per operator what differs, what was refused and why.
 
     python -m tools.triton_samples --only add,softmax --samples 20
-    python -m tools.triton_samples --gradients --no-cubins --out samples.json
+    python -m tools.triton_samples --gradients --no-cubins --minutes 30 --out samples.json
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import contextlib
 import functools
 import json
 import os
+import random
+import sys
 import time
 import types
 import warnings
@@ -244,14 +246,22 @@ def main() -> None:
     parser.add_argument("--only", help="comma-separated names of operators, or of kinds")
     parser.add_argument("--samples", type=int, default=5, help="samples per operator")
     parser.add_argument("--gradients", action="store_true", help="compile training, and compare gradients")
+    parser.add_argument("--minutes", type=float, help="start no operator after this time; operators come in random order then")
     parser.add_argument("--no-cubins", action="store_true", help="do not compile kernels to cubins")
     parser.add_argument("--out", help="a file for the outcomes of all operators as JSON")
     arguments = parser.parse_args()
     only = set(arguments.only.split(",")) if arguments.only else None
     report, started = Report(), time.time()
-    for op in samples.op_db:
-        if oracle.float32 in op.supported_dtypes("cpu") and (only is None or {op.name, kind_of(op)} & only):
-            report.run(op, arguments.samples, arguments.gradients)
+    chosen = [op for op in samples.op_db if only is None or {op.name, kind_of(op)} & only]
+    chosen = [op for op in chosen if oracle.float32 in op.supported_dtypes("cpu")]
+    if arguments.minutes is not None:
+        random.Random(0).shuffle(chosen)
+    for number, op in enumerate(chosen):
+        if arguments.minutes is not None and time.time() - started > 60 * arguments.minutes:
+            print(f"stopped after {number} of {len(chosen)} operators")
+            break
+        print(f"{number + 1}/{len(chosen)} {op.name}", file=sys.stderr, flush=True)
+        report.run(op, arguments.samples, arguments.gradients)
     print_table(report)
     print(f"\n{len(report.kernels)} distinct kernels; {time.time() - started:.0f} s")
     for name, (_, _, notes) in report.outcomes.items():

@@ -26,6 +26,14 @@ def test_functions_of_one_number():
     check(lambda x: tuple(getattr(torch, name)(x) for name in UNARY), NUMBERS)
 
 
+def test_functions_of_float64():
+    x = torch.cat([NUMBERS, torch.linspace(-2, 30, 65)]).double()
+    y = torch.linspace(-1, 1, 65, dtype=torch.float64)
+    wide = [name for name in UNARY if name != "erfinv"]
+    check(lambda x, y: (*(getattr(torch, name)(x) for name in wide), torch.asin(y), torch.acos(y)), x, y, rtol=1e-12, atol=1e-13)
+    check(lambda x, y: torch.atan2(x, y), x.repeat(len(x)), x.repeat_interleave(len(x)), rtol=1e-12, atol=1e-15)
+
+
 def test_activations():
     names = ("gelu", "silu", "softplus", "elu", "hardtanh", "mish")
     check(lambda x: (*(getattr(F, name)(x) for name in names), F.gelu(x, approximate="tanh")), NUMBERS)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Expr, Var
-from rushlight.core.dtype import dtype
+from rushlight.inductor.codegen.parameters import BufferParameters
 from rushlight.inductor.codegen.triton.expressions import Places, StatementWriter
 from rushlight.inductor.codegen.triton.types import LIMIT, pointer_type
 from rushlight.inductor.ir import Buffer
@@ -93,38 +93,26 @@ class Launch:
         return re.sub(r"\W", "_", shown)[:MAX_NAME].rstrip("_")
 
 
-class LaunchWriter:
-    """Base of all kernel writers: assigns parameters in order of first use."""
+class LaunchWriter(BufferParameters):
+    """Base of all kernel writers."""
+
+    READ, WRITTEN = "in_ptr", "out_ptr"
 
     def __init__(self, kind: str, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int]):
         """`hints` gives an example's value for each size symbol of the graph."""
+        super().__init__(buffers)
         self.hints = hints
         self.group = group
-        self.buffers = buffers
         self.member: Buffer = group.members[0]
         self.launch = Launch(kind, group)
-        self._names: dict[tuple[str, bool], str] = {}
 
     def origins(self) -> tuple[str, ...]:
         """Return the graph's nodes behind the member that is being written, for errors."""
         return origins_of(self.member)
 
-    def element_type(self, name: str) -> dtype:
-        """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
-        return self.buffers[name].layout.dtype.to_real()
-
-    def pointer(self, name: str, write: bool = False) -> str:
-        """Return the parameter for reading or writing a buffer."""
-        written = self._names.get((name, True))
-        if written is not None:
-            return written
-        found = self._names.get((name, write))
-        if found is None:
-            prefix = "out_ptr" if write else "in_ptr"
-            found = f"{prefix}{sum(key[1] == write and key[0] != STATUS for key in self._names)}"
-            self._names[name, write] = found
-            self._add(found, pointer_type(self.element_type(name)), name)
-        return found
+    def add_pointer(self, parameter: str, name: str, write: bool) -> None:
+        """Add a parameter to the kernel."""
+        self._add(parameter, pointer_type(self.element_type(name)), name)
 
     def _add(self, parameter: str, kind: str, argument: str | Size) -> str:
         self.launch.parameters.append((parameter, kind))
@@ -138,8 +126,7 @@ class LaunchWriter:
 
     def status(self) -> str:
         """Return the parameter for the buffer of errors."""
-        if (STATUS, True) not in self._names:
-            self._names[STATUS, True] = "status_ptr"
+        if STATUS not in self.launch.arguments:
             self._add("status_ptr", "*i32", STATUS)
         return "status_ptr"
 
