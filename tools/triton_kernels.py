@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import rushlight as torch
 from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
+from rushlight.fx.proxy_tensor import capture, make_fx
 from rushlight.inductor.codegen.triton.kernels import Choice, Launch, Limits
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.triton.compiler import compile_kernel, spec_of
@@ -38,11 +38,13 @@ LIMITS = {80: Limits(163 << 10, 108), 90: Limits(227 << 10, 132)}  # an A100 and
 
 
 class Case(NamedTuple):
-    """A function with inputs; `precision` is how float32 matrices are multiplied."""
+    """A function with inputs; `precision` is how float32 matrices are multiplied. With `is_open` sizes stay open; those of the
+    inputs count as multiples of 16."""
 
     function: Callable
     inputs: tuple
     precision: str = "ieee"
+    is_open: bool = False
 
 
 def matrix(kind: Any = torch.float32) -> Any:
@@ -73,6 +75,14 @@ def convolved(memory_format: Any) -> Case:
     return Case(lambda x, w: torch.relu(F.conv2d(x, w, padding=1)), (x, weight))
 
 
+def convolution_gradients() -> Case:
+    x = torch.zeros(32, 128, 56, 56, dtype=torch.bfloat16).contiguous(memory_format=torch.channels_last)
+    weight, ones, zeros = torch.zeros(128, 128, 3, 3, dtype=torch.bfloat16), [1, 1], [0, 0]
+    backward = torch.ops.aten.convolution_backward
+    steps = (None, ones, zeros, ones, False, zeros, 1, [True, True, False])
+    return Case(lambda g, x, w: backward(g, x, w, *steps), (torch.zeros(32, 128, 54, 54, dtype=torch.bfloat16), x, weight))
+
+
 def cases() -> dict[str, Callable[[], Case]]:
     """Return what makes each case."""
     half = torch.bfloat16
@@ -80,6 +90,7 @@ def cases() -> dict[str, Callable[[], Case]]:
     return {
         "pointwise float32": lambda: Case(chain, (matrix(), matrix())),
         "pointwise bfloat16": lambda: Case(chain, (matrix(half), matrix(half))),
+        "pointwise open sizes": lambda: Case(lambda x, y: (chain(x, y),), (matrix(), torch.zeros(SIDE)), is_open=True),
         "softmax float32": lambda: Case(lambda x: torch.softmax(x, -1), (matrix(),)),
         "softmax bfloat16": lambda: Case(lambda x: torch.softmax(x, -1), (matrix(half),)),
         "layer norm float32": lambda: Case(norm, (matrix(), *vectors(torch.float32))),
@@ -90,6 +101,10 @@ def cases() -> dict[str, Callable[[], Case]]:
         "transpose": lambda: Case(lambda x: x.t().contiguous(), (matrix(),)),
         "product bfloat16": lambda: Case(lambda a, b: F.gelu(a @ b), (matrix(half), matrix(half))),
         "linear bfloat16": lambda: Case(lambda a, b: F.gelu(F.linear(a, b)), (matrix(half), matrix(half))),
+        "few rows bfloat16": lambda: Case(F.linear, (torch.zeros(16, SIDE, dtype=half), matrix(half))),
+        "weight gradient bfloat16": lambda: Case(
+            lambda g, x: g.t() @ x, (torch.zeros(8192, 768, dtype=half), torch.zeros(8192, 768, dtype=half)),
+        ),
         "product TF32": lambda: Case(lambda a, b: F.gelu(a @ b), (matrix(), matrix()), "tf32"),
         "product float32": lambda: Case(lambda a, b: F.gelu(a @ b), (matrix(), matrix())),
         "attention 64": lambda: attended(64, False),
@@ -97,6 +112,7 @@ def cases() -> dict[str, Callable[[], Case]]:
         "attention 64 backward": lambda: attended(64, True),
         "attention 128 backward": lambda: attended(128, True),
         "convolution channels last": lambda: convolved(torch.channels_last),
+        "gradients of a convolution": convolution_gradients,
         "convolution": lambda: convolved(torch.contiguous_format),
     }  # fmt: skip
 
@@ -104,7 +120,8 @@ def cases() -> dict[str, Callable[[], Case]]:
 def pieces_of(case: Case, capability: int) -> TritonPieces:
     """Return the programs of a case for a generation of GPUs."""
     with torch.no_grad():
-        module = capture(case.function, case.inputs).module
+        trace = make_fx(case.function, tracing_mode="symbolic") if case.is_open else None
+        module = trace(*case.inputs) if trace is not None else capture(case.function, case.inputs).module
     functionalize(module)
     return TritonCompiler(None, Precision(case.precision), limits=LIMITS[capability]).compile(module)[1]
 
@@ -170,7 +187,8 @@ def rows_of(name: str, case: Case, capabilities: tuple[int, ...], everything: bo
 
 def _facts(functions: dict, launch: Launch, choice: Choice, capability: int) -> Facts | str:
     try:
-        made = compile_kernel(functions, spec_of(launch, choice), capability)
+        aligned = tuple(name for name, _ in launch.parameters)
+        made = compile_kernel(functions, spec_of(launch, choice, aligned), capability)
     except Exception as error:  # the table names each kernel that fails
         return f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"
     return facts_of(made.cubin, made.shared, choice.warps)

@@ -17,6 +17,7 @@ SOME = {
     ),
     "long sorts": (lambda x, y: (*torch.sort(x), *torch.topk(y, 7)), torch.zeros(2, 5000), torch.zeros(2, 5000, dtype=torch.int64)),
     "float64": (lambda x: (torch.atan(x), torch.acos(x), torch.erfc(x), torch.lgamma(x)), torch.zeros(50, dtype=torch.float64)),
+    "deep product": (lambda a, b: F.relu(a @ b), torch.zeros(64, 8192).bfloat16(), torch.zeros(8192, 64).bfloat16()),
     "transpose": (lambda x, y: x.t() + y, torch.zeros(20, 33), torch.zeros(33, 20)),
     "rows": (lambda x: (x.argmax(-1), x.cumsum(-1), *torch.sort(x)), torch.zeros(5, 70)),
     "convolution": (lambda x, w: F.conv2d(x, w, padding=1), torch.zeros(1, 8, 9, 9), torch.zeros(16, 8, 3, 3)),
