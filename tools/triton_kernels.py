@@ -128,11 +128,12 @@ def pieces_of(case: Case, capability: int) -> TritonPieces:
 
 @dataclass
 class Facts:
-    """What a kernel's machine code says. `loads`, `asynchronous` and `stores` count instructions by bits; `matrices` counts
-    matrix instructions."""
+    """What a kernel's machine code says. `spilled` are bytes, `spills_in_loops` instructions. `loads`, `asynchronous` and
+    `stores` count instructions by bits; `matrices` counts matrix instructions."""
 
     registers: int
     spilled: int
+    spills_in_loops: int
     shared: int
     warps: int
     loads: collections.Counter
@@ -158,9 +159,22 @@ def facts_of(cubin: bytes, shared: int, warps: int) -> Facts:
     found = re.search(r"REG:(\d+) STACK:(\d+)", usage)
     count = lambda pattern: collections.Counter(_bits(each) for each in re.findall(pattern, code))  # noqa: E731
     return Facts(
-        int(found[1]), int(found[2]), shared, warps, count(r"\bLDG(\.E[\w.]*)"), count(r"\bLDGSTS(\.E[\w.]*)"),
+        int(found[1]), int(found[2]), _spills_in_loops(code), shared, warps,
+        count(r"\bLDG(\.E[\w.]*)"), count(r"\bLDGSTS(\.E[\w.]*)"),
         count(r"\bSTG(\.E[\w.]*)"), collections.Counter(re.findall(r"\b((?:HMMA|IMMA|HGMMA|IGMMA)\.[\dx]+)", code)),
     )  # fmt: skip
+
+
+def _spills_in_loops(code: str) -> int:
+    """Count the reads and writes of local memory between a label and a jump back to it."""
+    lines = code.splitlines()
+    labels = {line.strip().rstrip(":"): number for number, line in enumerate(lines) if line.endswith(":")}
+    inside: set[int] = set()
+    for number, line in enumerate(lines):
+        jump = re.search(r"\bBRA\b.*?`\((\S+?)\)", line)
+        first = labels.get(jump[1], number) if jump else number
+        inside.update(range(first, number))
+    return sum(bool(re.search(r"\b(?:LDL|STL)\b", lines[number])) for number in inside)
 
 
 def _bits(suffixes: str) -> int:
@@ -206,8 +220,8 @@ def print_row(launch: Launch, choice: Choice, capability: int, facts: Facts | st
         print(f"{start}{facts} |")
         return
     columns = [
-        facts.registers, facts.spilled, facts.shared, _counted(facts.loads), _counted(facts.asynchronous),
-        _counted(facts.stores), _counted(facts.matrices), facts.resident(capability),
+        facts.registers, facts.spilled, facts.spills_in_loops, facts.shared, _counted(facts.loads),
+        _counted(facts.asynchronous), _counted(facts.stores), _counted(facts.matrices), facts.resident(capability),
     ]  # fmt: skip
     print(start + " | ".join(map(str, columns)) + " |", flush=True)
 
@@ -222,8 +236,8 @@ def main() -> None:
     only = tuple(arguments.only.split(",")) if arguments.only else ("",)
     capabilities = tuple(map(int, arguments.capabilities.split(",")))
     os.environ.pop("TRITON_INTERPRET", None)
-    print("| kernel | sm | tile, warps, stages | registers | spilled bytes | shared bytes | loads | async loads | stores |"
-          " matrix instructions | programs |\n|---|---|---|---:|---:|---:|---|---|---|---|---:|")  # fmt: skip
+    print("| kernel | sm | tile, warps, stages | registers | spilled bytes | spills in loops | shared bytes | loads |"
+          " async loads | stores | matrix instructions | programs |\n|---|---|---|---:|---:|---:|---:|---|---|---|---|---:|")
     for name, make in cases().items():
         if name.startswith(only):
             case = make()
