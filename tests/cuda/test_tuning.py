@@ -94,9 +94,22 @@ def test_candidates_that_do_not_fit_are_dropped(timed, monkeypatch):
     assert timed == [[tuning.label_of(choice) for choice in launch.candidates[2:]]]
 
 
+def test_a_compiler_that_fails_leaves_the_default(timed, monkeypatch):
+    def fail(work, capabilities):
+        raise RuntimeError("Triton's compiler failed")
+
+    monkeypatch.setattr(tuning, "is_interpreting", lambda: False)
+    monkeypatch.setattr(tuning.compiler, "compile_apart", fail, raising=False)
+    x, w = torch.randn(40, 24), torch.randn(24, 70)
+    result, (launch,) = run(layer, x, w)
+    torch.testing.assert_close(result, layer(x, w), rtol=1e-4, atol=1e-4)
+    assert timed == [[]] and launch.choice in launch.candidates
+
+
 def test_times_are_measured_by_events(standin, monkeypatch, tmp_path):
     monkeypatch.setenv("RUSHLIGHT_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(tuning, "ROUNDS", 2)
+    monkeypatch.setattr(tuning, "BUDGET", 1e6)
     x, w = torch.randn(20, 16), torch.randn(16, 20)
     result, (launch,) = run(layer, x, w)
     torch.testing.assert_close(result, layer(x, w), rtol=1e-4, atol=1e-4)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -157,9 +158,16 @@ class Trial:
         specs = [compiler.spec_of(self.launch, choice, tuple(names), self.hints) for choice in self.launch.candidates]
         count = min(MOST_COMPILERS, os.cpu_count() or 1, len(specs))
         with ThreadPoolExecutor(count) as pool:
-            work = [[(self.program.kernel_source, specs[first::count])] for first in range(count)]
-            found = list(pool.map(lambda part: compiler.compile_apart(part, (capability,)), work))
+            found = list(pool.map(lambda first: self._compile_part(specs[first::count], capability), range(count)))
         return [found[number % count][number // count] for number in range(len(specs))]
+
+
+    def _compile_part(self, specs: list, capability: int) -> list[dict]:
+        """Compile some candidates in a process; if that ends early, none of them is tried."""
+        try:
+            return compiler.compile_apart([(self.program.kernel_source, specs)], (capability,))
+        except (RuntimeError, subprocess.SubprocessError) as error:
+            return [{"error": str(error)}] * len(specs)
 
 
 def choose(trial: Trial, key: str) -> tuple[Choice, dict[str, float]]:
