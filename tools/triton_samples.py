@@ -5,7 +5,7 @@ The results are compared with Rushlight's eager results, and each kernel is comp
 on a GPU. Needs PyTorch, expecttest and Triton. Prints a table, and per operator what differs, what was refused and why.
 
     python -m tools.triton_samples --only add,softmax --samples 20
-    python -m tools.triton_samples --gradients --no-cubins --out samples.json
+    python -m tools.triton_samples --gradients --no-cubins --minutes 30 --out samples.json
     python -m tools.triton_samples --sanitize
 """
 
@@ -16,6 +16,8 @@ import collections
 import contextlib
 import json
 import os
+import random
+import sys
 import time
 import warnings
 from typing import Any
@@ -121,9 +123,11 @@ class Report:
                 key = f"{launch.text('@')} {launch.parameters} {launch.choice}"
                 self.kernels.setdefault(key, (name, launch, program.kernel_source))
 
-    def compile(self, capabilities: tuple[int, ...], batch: int = 200) -> dict[str, list[str]]:
-        """Compile all kernels; returns the errors by operator."""
+    def compile(self, capabilities: tuple[int, ...], most: int | None, batch: int = 200) -> tuple[int, dict[str, list[str]]]:
+        """Compile all kernels, or `most` of them at random; returns their number and the errors by operator."""
         work = list(self.kernels.values())
+        if most is not None:
+            work = random.Random(0).sample(work, min(most, len(work)))
         errors: dict[str, list[str]] = {}
         for start in range(0, len(work), batch):
             part = work[start : start + batch]
@@ -132,7 +136,7 @@ class Report:
                 if "error" in result:
                     name = part[result["program"]][0]
                     errors.setdefault(name, []).append(f"sm_{result['capability']}: {result['kernel']}: {result['error']}")
-        return errors
+        return len(work), errors
 
 
 def print_table(report: Report) -> None:
@@ -153,23 +157,32 @@ def main() -> None:
     parser.add_argument("--only", help="comma-separated names of operators, or of kinds")
     parser.add_argument("--samples", type=int, default=5, help="samples per operator")
     parser.add_argument("--gradients", action="store_true", help="compile training, and compare gradients")
+    parser.add_argument("--minutes", type=float, help="start no operator after this time; operators come in random order then")
+    parser.add_argument("--cubins", type=int, help="compile only this many kernels to cubins, chosen at random")
     parser.add_argument("--no-cubins", action="store_true", help="do not compile kernels to cubins")
     parser.add_argument("--sanitize", action="store_true", help="check each memory access of the kernels")
     parser.add_argument("--out", help="a file for the outcomes of all operators as JSON")
     arguments = parser.parse_args()
     only = set(arguments.only.split(",")) if arguments.only else None
     report, started = Report(arguments.sanitize), time.time()
-    for op in samples.op_db:
-        if oracle.float32 in op.supported_dtypes("cpu") and (only is None or {op.name, kind_of(op)} & only):
-            report.run(op, arguments.samples, arguments.gradients)
+    chosen = [op for op in samples.op_db if only is None or {op.name, kind_of(op)} & only]
+    chosen = [op for op in chosen if oracle.float32 in op.supported_dtypes("cpu")]
+    if arguments.minutes is not None:
+        random.Random(0).shuffle(chosen)
+    for number, op in enumerate(chosen):
+        if arguments.minutes is not None and time.time() - started > 60 * arguments.minutes:
+            print(f"stopped after {number} of {len(chosen)} operators")
+            break
+        print(f"{number + 1}/{len(chosen)} {op.name}", file=sys.stderr, flush=True)
+        report.run(op, arguments.samples, arguments.gradients)
     print_table(report)
     print(f"\n{len(report.kernels)} distinct kernels; {time.time() - started:.0f} s")
     for name, (_, _, notes) in report.outcomes.items():
         for note, count in collections.Counter(notes).items():
             print(f"  {name}: {note} ({count})")
-    errors = {} if arguments.no_cubins else report.compile((80, 90))
+    tried, errors = (0, {}) if arguments.no_cubins else report.compile((80, 90), arguments.cubins)
     if not arguments.no_cubins:
-        count = 2 * len(report.kernels)
+        count = 2 * tried
         made = count - sum(map(len, errors.values()))
         print(f"{made} of {count} cubins for sm_80 and sm_90; {time.time() - started:.0f} s")
         for name, each in errors.items():

@@ -96,7 +96,7 @@ def _copy_bytes(target: TensorImpl, source: TensorImpl) -> None:
     there now is done."""
     index, other = target.device.index, source.device.index
     if index != other:
-        _let_wait(other, index)
+        runtime.let_wait(other, runtime.current_stream(index), index)
     found, stream = runtime.device_at(other), runtime.current_stream(other)
     if source.numel:
         found.driver.copy_on_device(target.data_ptr, source.data_ptr, _span(source), stream)

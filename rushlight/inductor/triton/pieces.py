@@ -18,6 +18,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.passes.split import split_by_support
+from rushlight.inductor.codegen.triton.kernels import Limits
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.codegen.triton.program_writer import TritonProgramWriter
 from rushlight.inductor.codegen.triton.templates import Precision
@@ -41,6 +42,7 @@ interpreter, sanitizer = (LazyModule(f"rushlight.inductor.triton.{name}") for na
 
 Observe = Callable[..., None]
 MakeLauncher = Callable[[TritonProgram, str], Launcher]
+Tune = Callable[[LoweredGraph, TritonProgram, Launcher], None]
 
 
 @dataclass
@@ -59,9 +61,14 @@ class TritonPieces:
 
 class TritonCompiler:
     """Compiles graphs for one launcher; None only writes their programs. Without `counts_writes`, the caller counts writes to
-    inputs in their versions."""
+    inputs in their versions. `limits` are those of the launcher's device. `tune` sets the choices of a program's launches."""
 
-    def __init__(self, make_launcher: MakeLauncher | None, precision: Precision, counts_writes: bool = True):
+    def __init__(
+        self, make_launcher: MakeLauncher | None, precision: Precision, counts_writes: bool = True,
+        limits: Limits | None = None, tune: Tune | None = None,
+    ):  # fmt: skip
+        self.limits = limits
+        self.tune = tune
         self.counts_writes = counts_writes
         self.make_launcher = make_launcher
         self.precision = precision
@@ -112,11 +119,13 @@ class TritonCompiler:
 
     def _compile_piece(self, module: GraphModule, made: TritonPieces) -> Callable[..., tuple] | None:
         lowered = fuse_attention(GraphLowering(module, GPU).run())
-        program = TritonProgramWriter(lowered, self.precision).write()
+        program = TritonProgramWriter(lowered, self.precision, self.limits).write()
         made.programs.append((lowered, program))
         if self.make_launcher is None:
             return None
         launcher = self.make_launcher(program, f"<Triton program {len(made.programs)} of {id(module)}>")
+        if self.tune is not None:
+            self.tune(lowered, program, launcher)
         constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
         reference = reference_of(module)
         run = TritonGraph(lowered, program, launcher, constants, reference)
