@@ -151,11 +151,12 @@ def compile_for(module: GraphModule, target: str, precision: str, observe: Obser
 
     `observe` is called with the stages "graph_breaks", "loops", "fusion", "memory" and "code". TritonMissing without Triton.
     """
-    launchers = {
-        "triton-interpreter": lambda: interpreter.InterpreterLauncher, "triton-sanitizer": lambda: sanitizer.SanitizingLauncher,
-        "triton-text": lambda: None,
-    }  # fmt: skip
-    run, made = TritonCompiler(launchers[target](), Precision(precision)).compile(module)
+    launcher, tune = None, None
+    if target == "triton-interpreter":
+        launcher = interpreter.InterpreterLauncher
+    elif target == "triton-sanitizer":
+        launcher, tune = sanitizer.SanitizingLauncher, sanitizer.make_tiles_small
+    run, made = TritonCompiler(launcher, Precision(precision), tune=tune).compile(module)
     show(made, module, observe)
     return run or reference_of(module)
 
