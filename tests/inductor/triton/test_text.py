@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rushlight as torch
+from rushlight.inductor import costs
 from rushlight.inductor.codegen.triton.wrapper import grid_sizes
 from tests.inductor.triton.interpreted import pieces_of
 
@@ -93,6 +94,19 @@ def test_open_sizes_are_indexed_by_the_bits_that_they_need():
     assert launch.constants(symbols)["INDEX"] == 64
     assert launch.constants(dict.fromkeys(symbols, 40000))["INDEX"] == 32
     assert ">= 2147483648 else 32" in program.wrapper_source
+
+
+def test_text_does_not_depend_on_the_host(monkeypatch):
+    def layers(x, w, image, filters):
+        return (w.t() @ x, F.conv2d(image, filters, padding=1))
+
+    given = [torch.zeros(size).bfloat16() for size in ((40, 48), (40, 32), (2, 16, 9, 9), (32, 16, 3, 3))]
+    texts = []
+    for has_pairs in (False, True):
+        for name in ("multiplies_pairs", "multiplies_in_tiles"):
+            monkeypatch.setattr(costs, name, lambda found=has_pairs: found)
+        texts.append(pieces_of(layers, *given)[1].source)
+    assert texts[0] == texts[1] and "tiles_mm" not in texts[0]
 
 
 def test_precision_of_products_follows_the_setting():
