@@ -105,9 +105,9 @@ def init() -> None:
 
 
 def current_device() -> int:
-    """Return the index of this thread's GPU."""
+    """Return the index of this thread's GPU, which is in use from here on."""
     require_device()
-    return runtime.current_index()
+    return runtime.device_at().index
 
 
 def set_device(device: torch_device | str | int) -> None:
