@@ -1,6 +1,6 @@
 """Names from torch's first years that programs still use: tensor types such as `FloatTensor`, `range`, methods as functions.
 
-In: sizes, values or tensors. Out: CPU tensors and plain answers. New programs use `tensor`, `empty`, `arange` and methods.
+In: sizes, values or tensors. Out: tensors and plain answers. New programs use `tensor`, `empty`, `arange` and methods.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rushlight.core import dtype as dtypes
+from rushlight.core.device import set_default_device
 from rushlight.core.dtype import dtype, get_default_dtype, set_default_dtype
 from rushlight.core.layout import layout
 from rushlight.core.overrides import overridable
@@ -26,28 +27,31 @@ aten = namespaces.namespace("aten")
 
 
 class TensorType(type):
-    """The class of `FloatTensor` and its kin: its instances are all tensors of one dtype."""
+    """The class of `FloatTensor` and its kin: its instances are all tensors of one dtype on devices of one type."""
 
     dtype: dtype
+    place: str
 
     def __instancecheck__(cls, value: object) -> bool:
-        return isinstance(value, Tensor) and value.dtype is cls.dtype
+        return isinstance(value, Tensor) and value.dtype is cls.dtype and value.is_cuda is (cls.place == "cuda")
 
     def __call__(cls, *args: Any) -> Tensor:
         """Return an uninitialised tensor of the sizes given one by one, or one of the values of a sequence or tensor."""
         if len(args) == 1 and isinstance(args[0], UntypedStorage | TypedStorage):
             return tensor_of_storage(args[0], cls.dtype)
-        if len(args) == 1 and isinstance(args[0], Tensor) and args[0].dtype is cls.dtype:
+        if len(args) == 1 and isinstance(args[0], cls):
             return aten.alias.default(args[0])
         if len(args) == 1 and not isinstance(args[0], int):
-            return tensor(args[0], dtype=cls.dtype)
-        return aten.empty.memory_format(list(args) or [0], dtype=cls.dtype)
+            return tensor(args[0], dtype=cls.dtype, device=cls.place)
+        return aten.empty.memory_format(list(args) or [0], dtype=cls.dtype, device=cls.place)
 
 
-def _define(kind: dtype) -> TensorType:
+def _define(kind: dtype, place: str = "cpu") -> TensorType:
     name = f"{kind.scalar_name}Tensor"
-    text = f"The type of tensors of {kind}. Called with sizes it makes an uninitialised tensor, with values one of these."
-    return TensorType(name, (), {"dtype": kind, "__doc__": text, "__module__": "rushlight"})
+    where = " on GPUs" if place == "cuda" else ""
+    text = f"The type of tensors of {kind}{where}. Sizes make an uninitialised tensor, values one of these."
+    module = "rushlight.cuda" if place == "cuda" else "rushlight"
+    return TensorType(name, (), {"dtype": kind, "place": place, "__doc__": text, "__module__": module})
 
 
 FloatTensor, DoubleTensor = _define(dtypes.float32), _define(dtypes.float64)
@@ -58,15 +62,20 @@ _TYPES = (
     FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor, LongTensor, IntTensor, ShortTensor, CharTensor, ByteTensor,
     BoolTensor,
 )  # fmt: skip
+CUDA_TYPES = {kind.__name__: _define(kind.dtype, "cuda") for kind in _TYPES}
+"""The types of `torch.cuda` by name."""
 
 
 def set_default_tensor_type(t: TensorType | str) -> None:
-    """Set the default floating dtype by a tensor type or its name, as "torch.DoubleTensor"; TypeError for other types."""
+    """Set the default floating dtype and the default device by a tensor type or its name, as "torch.DoubleTensor" or
+    "torch.cuda.FloatTensor"; TypeError for other types."""
     named = {f"torch.{kind.__name__}": kind for kind in _TYPES}
+    named |= {f"torch.cuda.{name}": kind for name, kind in CUDA_TYPES.items()}
     kind = named.get(t) if isinstance(t, str) else t
     if not isinstance(kind, TensorType):
         raise TypeError(f"invalid type object: expected a floating tensor type such as torch.DoubleTensor, but got {t!r}")
     set_default_dtype(kind.dtype)
+    set_default_device(None if kind.place == "cpu" else kind.place)
 
 
 def range(  # noqa: A001

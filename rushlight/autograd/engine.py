@@ -16,10 +16,12 @@ from rushlight._C import count_edges, run_tape, take_gradient
 from rushlight.autograd.anomaly import checked_apply
 from rushlight.autograd.node import AccumulateGrad, Edge, Node, OutputInfo
 from rushlight.core import function_modes
+from rushlight.core.device import device
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
 from rushlight.ops.packet import namespaces
 
+_COPIES = ("ToCopyBackward0", "CopyBackwards")  # nodes of operators whose input and output may be on different devices
 # Ids of backward calls.
 _numbers = itertools.count()
 
@@ -254,8 +256,8 @@ def _as_tuple(changed: object) -> tuple:
 
 
 def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
-    """Return `grad` summed to the shape and cast to the dtype of the value it belongs to."""
-    sizes, kind, _ = info
+    """Return `grad` summed to the shape, cast to the dtype, and moved to the device of the value it belongs to."""
+    sizes, kind, place = info
     have = grad._impl.sizes
     if len(have) != len(sizes) or have != sizes:  # compare lengths first, because comparing symbolic sizes may add a guard
         grad = sum_to(grad, sizes, node)
@@ -263,7 +265,17 @@ def _validate(grad: Tensor, info: OutputInfo, node: Node) -> Tensor:
         if grad._impl.dtype.is_complex and not kind.is_complex:
             grad = grad.real
         grad = grad.to(kind)
-    return grad
+    return grad if grad._impl.device == place else _moved(grad, place, node)
+
+
+def _moved(grad: Tensor, place: device, node: Node) -> Tensor:
+    """Return `grad` on a device; RuntimeError unless the node copied a value between devices, or the value is a number, which
+    operators read from any device."""
+    if grad._impl.sizes and node.name() not in _COPIES:
+        raise RuntimeError(
+            f"Function {node.name()} returned an invalid gradient - expected device {place} but got {grad._impl.device}"
+        )
+    return grad.to(place)
 
 
 def sum_to(grad: Tensor, sizes: tuple[int, ...], node: Node | None = None) -> Tensor:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler import passes
 from rushlight.compiler.logs import StageLog
+from rushlight.compiler.open_numbers import open_form
 from rushlight.compiler.settings import Settings
 from rushlight.core.device import CPU
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
@@ -39,28 +40,12 @@ from rushlight.switches import get_float32_matmul_precision
 
 aten = namespaces.namespace("aten")
 
-# Operators with numbers that change from call to call, as functions that take them as tensors.
-_WITH_OPEN_NUMBERS: dict[str, Callable] = {
-    "add.Tensor": lambda self, other, *, alpha=1: aten.add.Tensor(self, _scaled(other, alpha)),
-    "add_.Tensor": lambda self, other, *, alpha=1: aten.add_.Tensor(self, _scaled(other, alpha)),
-    "sub.Tensor": lambda self, other, *, alpha=1: aten.sub.Tensor(self, _scaled(other, alpha)),
-    "sub_.Tensor": lambda self, other, *, alpha=1: aten.sub_.Tensor(self, _scaled(other, alpha)),
-    "addcmul": lambda self, one, two, *, value=1: aten.add.Tensor(self, _scaled(one * two, value)),
-    "addcmul_": lambda self, one, two, *, value=1: aten.add_.Tensor(self, _scaled(one * two, value)),
-    "addcdiv": lambda self, one, two, *, value=1: aten.add.Tensor(self, _scaled(one / two, value)),
-    "addcdiv_": lambda self, one, two, *, value=1: aten.add_.Tensor(self, _scaled(one / two, value)),
-}
 # Operators with results that no kernel makes, as functions that make these apart.
 _REWRITTEN: dict[str, Callable] = {
     "_native_batch_norm_legit_no_training": lambda *args: (
         aten._native_batch_norm_legit_no_training.default(*args)[0], *(args[0].new_zeros(0) for _ in range(2)),
     ),
 }  # fmt: skip
-_MULTIPLIED = ("mul.Tensor", "mul_.Tensor", "div.Tensor", "div_.Tensor")
-
-
-def _scaled(tensor: Tensor | float, factor: object) -> object:
-    return tensor if type(factor) is int and factor == 1 else tensor * factor
 
 
 class _Graph(NamedTuple):
@@ -110,10 +95,11 @@ graphs.run, graphs.copy = run, copy_strided
 
 def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tuple[tuple, dict]:
     """Replace Python numbers by tensors for operators in which they often change."""
-    if op.namespace != "aten" or not (op.__name__ in _MULTIPLIED or op.__name__.removesuffix(".default") in _WITH_OPEN_NUMBERS):
+    if open_form(op) is None:
         return args, kwargs
-    if not any(isinstance(value, Tensor) and value._impl.sizes for value in args):
-        return args, kwargs  # a 0-dim tensor of a number has its say in the result's dtype here
+    # Elsewhere the result's dtype is that of a Python number, and would be another for a 0-dim tensor.
+    if not any(isinstance(value, Tensor) and value._impl.sizes and not value.dtype.is_integral for value in args):
+        return args, kwargs
 
     def opened(value: object) -> object:
         return tensors.number(value, index) if type(value) is float else value
@@ -171,8 +157,8 @@ class _NoForm(Exception):
 
 
 def _compile_for(op: OpOverload, leaves: list, spec: TreeSpec, index: int, environment: ShapeEnv | None) -> _Graph:
-    functions = _WITH_OPEN_NUMBERS | _REWRITTEN
-    function = functions.get(op.__name__.removesuffix(".default"), op) if op.namespace == "aten" else op
+    rewritten = _REWRITTEN.get(op.__name__.removesuffix(".default")) if op.namespace == "aten" else None
+    function = rewritten or open_form(op) or op
     args, kwargs = tree_unflatten([None if _is_generator(leaf) else leaf for leaf in leaves], spec)
     opened = None
     if environment is not None:

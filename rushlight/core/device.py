@@ -198,6 +198,16 @@ def present_device(value: device | str | int | None) -> device:
     return where
 
 
+def require_host(value: device | str | int | None, kind: str) -> None:
+    """Raise NotImplementedError where a tensor of a kind that lives on the CPU only would be on a GPU, and RuntimeError for
+    devices that are not there."""
+    where = as_device(value)
+    if where.type == "cuda" and gpus.count():
+        raise NotImplementedError(f"{kind} tensors live on the CPU only, not on {where}")
+    if where.type not in _PRESENT:
+        raise RuntimeError(f"PyTorch is not linked with support for {where.type} devices")
+
+
 def device_for_operator(value: device | str | int, operator: str) -> device:
     """Return `value` as the device on which `operator` makes its result; torch's error where this build lacks it."""
     where = as_device(value)

@@ -174,3 +174,12 @@ class Generator:
 
 
 default_generator = Generator()
+
+
+def cpu_generator(chosen: Generator | None) -> Generator:
+    """Return the chosen generator, or the default one; RuntimeError for one of another device."""
+    if chosen is None:
+        return default_generator
+    if chosen.device.type != "cpu":
+        raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{chosen.device.type}'")
+    return chosen

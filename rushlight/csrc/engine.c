@@ -183,8 +183,8 @@ static int add_to_buffer(PyObject *buffers, NodeBase *node, Py_ssize_t index, Py
     return failed ? -1 : 0;
 }
 
-/* Check a gradient against its output. Return a new reference: to the gradient itself if shape and dtype fit, or to a converted
-   one. */
+/* Check a gradient against its output. Return a new reference: to the gradient itself if shape, dtype and device fit, or to a
+   converted one. */
 static PyObject *validate_gradient(const Run *run, PyObject *grad, NodeBase *following, Py_ssize_t index, NodeBase *node)
 {
     PyObject *info = (size_t)index < (size_t)PyList_GET_SIZE(following->output_info)
@@ -192,7 +192,8 @@ static PyObject *validate_gradient(const Run *run, PyObject *grad, NodeBase *fol
     if (!info)
         return PyErr_Format(PyExc_IndexError, "an edge leads to output %zd, which its node does not have", index);
     const TensorImpl *impl = impl_of(grad);
-    if (impl && PyTuple_Check(info) && PyTuple_GET_SIZE(info) == 3 && PyTuple_GET_ITEM(info, 1) == impl->dtype) {
+    if (impl && PyTuple_Check(info) && PyTuple_GET_SIZE(info) == 3 && PyTuple_GET_ITEM(info, 1) == impl->dtype &&
+        PyTuple_GET_ITEM(info, 2) == impl->device) {
         PyObject *sizes = PyTuple_GET_ITEM(info, 0);
         int same = sizes == impl->sizes ? 1 : PyObject_RichCompareBool(sizes, impl->sizes, Py_EQ);
         if (same)

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-enum { MOST_ARGUMENTS = 128, FACTS = 8 };
+enum { MOST_ARGUMENTS = 512, FACTS = 8 }; /* 4096 bytes of arguments, the limit of all drivers */
 
 typedef int (*Launcher)(void *function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned shared,
                         void *stream, void **arguments, void **extra);

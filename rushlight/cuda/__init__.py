@@ -105,9 +105,9 @@ def init() -> None:
 
 
 def current_device() -> int:
-    """Return the index of this thread's GPU."""
+    """Return the index of this thread's GPU, which is in use from here on."""
     require_device()
-    return runtime.current_index()
+    return runtime.device_at().index
 
 
 def set_device(device: torch_device | str | int) -> None:
@@ -221,6 +221,11 @@ def ipc_collect() -> None:
 
 
 def __getattr__(name: str) -> Any:
+    if name.endswith("Tensor"):
+        from rushlight.legacy import CUDA_TYPES
+
+        if name in CUDA_TYPES:
+            return CUDA_TYPES[name]
     if name in ("amp", "nvtx", "memory", "random", "streams", "graphs"):
         from importlib import import_module
 

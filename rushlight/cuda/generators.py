@@ -39,9 +39,22 @@ class DeviceGenerator(Generator):
 
     def next_seed(self) -> int:
         """Return the seed of the next graph, 63 bits."""
+        return self.skip(1)
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """The generator's own seed, and the count of seeds that it has given."""
+        return self._seed, self._count
+
+    def skip(self, count: int) -> int:
+        """Give the next `count` seeds at once; return the last of them."""
         with self.lock:
-            self._count += 1
-            mixed = (self._seed + self._count * _STEP) & _MASK
+            self._count += count
+            return self.seed_at(self._count)
+
+    def seed_at(self, count: int) -> int:
+        """Return the seed of a number, the first of which is 1."""
+        mixed = (self._seed + count * _STEP) & _MASK
         mixed = ((mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9) & _MASK
         mixed = ((mixed ^ mixed >> 27) * 0x94D049BB133111EB) & _MASK
         return (mixed ^ mixed >> 31) >> 1
@@ -100,6 +113,48 @@ def used_generators() -> list[DeviceGenerator]:
 
 
 def seed_tensor(index: int, chosen: object = None) -> Tensor:
-    """Return the next seed as an int64 tensor on a device."""
-    seed = generator_of(index, chosen).next_seed()
-    return tensors.written(seed.to_bytes(8, "little"), int64, index)
+    """Return the next seed as an int64 tensor on a device. In a capture its value is written before each replay."""
+    found, source = runtime.device_at(index), generator_of(index, chosen)
+    if found.draws is not None and found.driver.is_capturing(runtime.current_stream(index)):
+        return found.draws.add(source, index)
+    return tensors.written(_packed(source.next_seed()), int64, index)
+
+
+def _packed(seed: int) -> bytes:
+    return seed.to_bytes(8, "little")
+
+
+class CapturedDraws:
+    """The seeds that a captured graph reads. Each replay gets the seeds that the same calls would get without a capture: the
+    generators go on from where they are then. A state that is set back while the graph is captured, as checkpoints do, is set
+    back in each replay."""
+
+    def __init__(self) -> None:
+        self._starts: dict[DeviceGenerator, tuple[int, int]] = {}
+        self._totals: dict[DeviceGenerator, int] = {}
+        self._seeds: list[tuple[DeviceGenerator, int, Tensor]] = []
+
+    def add(self, source: DeviceGenerator, index: int) -> Tensor:
+        """Return a tensor for a generator's next seed; RuntimeError if the generator was seeded anew in the capture."""
+        start = self._starts.setdefault(source, source.position)
+        if source.position[0] != start[0]:
+            raise RuntimeError("a generator cannot be seeded while a graph is captured that draws its random numbers")
+        source.next_seed()
+        with runtime.outside_of_pools(index):  # the graph's earlier kernels may write to memory of its pool
+            made = tensors.empty((), int64, index)
+        self._seeds.append((source, source.position[1] - start[1], made))
+        return made
+
+    def end(self) -> None:
+        """End the capture: it has not drawn any numbers."""
+        for source, (_, count) in self._starts.items():
+            self._totals[source] = source.position[1] - count
+            source.skip(-self._totals[source])
+
+    def write(self) -> None:
+        """Write the seeds of the next replay."""
+        for source, number, made in self._seeds:
+            made._impl.storage.buffer.record_stream(runtime.current_stream(made._impl.device.index))
+            tensors.write(made, _packed(source.seed_at(source.position[1] + number)))
+        for source, total in self._totals.items():
+            source.skip(total)

@@ -17,6 +17,7 @@ from rushlight.autograd.function import Function
 from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.cuda import runtime
+from rushlight.cuda.generators import CapturedDraws, DeviceGenerator, generator_of
 from rushlight.cuda.streams import Stream, StreamContext, current_stream, require_device
 
 __all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
@@ -51,6 +52,7 @@ class CUDAGraph:
         self._pool: tuple[int, int] | None = None
         self._index = runtime.current_index()
         self._release: Callable[[], None] | None = None
+        self._draws = CapturedDraws()
 
     def capture_begin(self, pool: tuple[int, int] | None = None, capture_error_mode: str = "global") -> None:
         """Capture the later work of the current stream, which must not be the default one."""
@@ -65,12 +67,14 @@ class CUDAGraph:
         found = runtime.device_at(self._index)
         found.allocator.retain_pool(self._pool[1])
         found.pool = self._pool[1]
+        found.draws = self._draws = CapturedDraws()
         found.driver.begin_capture(stream.cuda_stream)
 
     def capture_end(self) -> None:
         """End the capture."""
         found = runtime.device_at(self._index)
-        found.pool = 0
+        found.pool, found.draws = 0, None
+        self._draws.end()
         driver, pool = found.driver, self._pool[1]
         self._executable = executable = driver.instantiate(driver.end_capture(current_stream().cuda_stream))
 
@@ -85,6 +89,7 @@ class CUDAGraph:
         if self._executable is None:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         found = runtime.device_at(self._index)
+        self._draws.write()
         found.driver.launch_graph(self._executable, runtime.current_stream(self._index))
 
     def reset(self) -> None:
@@ -92,6 +97,12 @@ class CUDAGraph:
         if self._release is not None:
             self._release()
         self._executable = self._release = None
+        self._draws = CapturedDraws()
+
+    def register_generator_state(self, generator: DeviceGenerator) -> None:
+        """Let a generator's numbers differ at each replay, as those of all generators do whose numbers the capture draws.
+        RuntimeError for one of another device."""
+        generator_of(self._index, generator)
 
     def pool(self) -> tuple[int, int]:
         """Return the pool of the graph's memory."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rushlight.core.device import CPU, as_device, device, present_device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
-from rushlight.core.dtype import get_default_dtype
+from rushlight.core.dtype import bool_, get_default_dtype, uint8
 from rushlight.core.generator import Generator
 from rushlight.core.providers import import_provider
 from rushlight.core.storage import StorageImpl
@@ -22,7 +22,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.generators import generator_of, seed_tensor
-from rushlight.ops.devices import common_device, tensors_in
+from rushlight.ops.devices import INDEXING, common_device, tensors_in
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
 from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import check_sizes, format_strides, full_dtype
@@ -30,6 +30,7 @@ from rushlight.ops.promotion import check_number
 from rushlight.ops.registry import aten
 
 GRAPHS = "graphs of single operators"
+_NO_DATA = "Cannot copy out of meta tensor; no data!"
 _CPU_BIT = bit(DispatchKey.CPU)
 
 Run = Callable[[OpOverload, tuple, dict, int], object]
@@ -80,6 +81,8 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             return through_host(op, args, kwargs, where)
         index = where.index
         with runtime.on_device(index):
+            if op._opname in INDEXING and len(args) > 1:
+                args = (args[0], _positions(args[1]), *args[2:])
             placed = lambda tensor: tensor if tensor._impl.device.type == "cuda" else tensors.from_host(tensor, index)  # noqa: E731
             given = tuple([_map(placed, value) for value in args])
             named = {name: _map(placed, value) for name, value in kwargs.items()} if kwargs else kwargs
@@ -87,10 +90,22 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
                 made = _run_on_device(op, given, named, index)
                 if made is not NotImplemented:
                     return made
-                _warn_of_host(op)
+                warn_of_host(op)
             return through_host(op, given, named, where)
 
     return run
+
+
+def _positions(indices: Sequence) -> list:
+    """Return indices with masks replaced by the positions where they are true: only the masks are read on the host, for the
+    result's size."""
+    found = []
+    for index in indices:
+        if isinstance(index, Tensor) and index._impl.dtype in (bool_, uint8):
+            found += aten("nonzero")(index).unbind(1)
+        else:
+            found.append(index)
+    return found
 
 
 def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
@@ -117,7 +132,8 @@ _QUIET = frozenset(("_local_scalar_dense", "equal", "arange", "randperm", "nonze
 
 
 @functools.cache
-def _warn_of_host(op: OpOverload) -> None:
+def warn_of_host(op: OpOverload) -> None:
+    """Warn that an operator runs on the CPU; said once."""
     if op._opname not in _QUIET:
         warnings.warn(
             f"{op} has no kernel for CUDA devices for these arguments: its tensors are copied to the CPU and back. This is "
@@ -125,7 +141,7 @@ def _warn_of_host(op: OpOverload) -> None:
         )  # fmt: skip
 
 
-runtime.on_forget(_warn_of_host.cache_clear)
+runtime.on_forget(warn_of_host.cache_clear)
 
 
 def through_host(op: OpOverload, args: tuple, kwargs: dict, where: device) -> object:
@@ -146,7 +162,8 @@ def through_host(op: OpOverload, args: tuple, kwargs: dict, where: device) -> ob
         if original is not None:
             return original
         if type(tensor._impl.storage) is not StorageImpl:
-            raise NotImplementedError(f"{op}: tensors of layout {tensor.layout} are not here yet on GPUs; use tensor.cpu()")
+            kind = "quantized" if tensor.is_quantized else str(tensor.layout).removeprefix("torch.")
+            raise NotImplementedError(f"{op}: {kind} tensors live on the CPU only, not on {where}; call it with tensor.cpu()")
         return tensor if where.type == "cpu" else tensors.to_device(tensor, where)
 
     given = [_map(on_host, value) for value in args]
@@ -245,6 +262,8 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
     """Copy a tensor to another device, dtype or memory format. It is converted where it comes from if it is a CPU tensor, or if
     that makes it smaller."""
     own = self._impl.device
+    if own.type == "meta":
+        raise NotImplementedError(_NO_DATA)
     where = own if device is None else present_device(as_device(device))
     kind = dtype or self._impl.dtype
     if where == own and own.type == "cuda":
@@ -279,6 +298,10 @@ def clone(self, *, memory_format=None):
 def copy(self, src, non_blocking=False):
     """Write the values of a tensor, which may be on another device, to `self`."""
     ours, theirs = self._impl, src._impl
+    if "meta" in (ours.device.type, theirs.device.type):
+        if theirs.device.type == "meta":
+            raise NotImplementedError(_NO_DATA)
+        return self
     check_writable(self, "copy_")
     check_operands(self, "copy_", (src,))
     if broadcast_shapes(ours.sizes, theirs.sizes) != ours.sizes:

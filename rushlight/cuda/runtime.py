@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rushlight.core.device import device
 from rushlight.core.storage import StorageImpl
@@ -45,6 +47,7 @@ class Device:
         self.driver = found
         self.allocator = CachingAllocator(found, index)
         self.pool = 0
+        self.draws: Any = None  # the random numbers of the graph that is captured now
         self._status = 0
         self._may_have_failed: dict[str, None] = {}
 
@@ -90,8 +93,23 @@ _lock = threading.RLock()
 _pool_numbers = itertools.count(1)
 
 
+_FORKED = (
+    "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
+)
+_parents: list[Device] = []  # the devices of the process that this one was forked from, which drivers do not let it use
+
+
+def _leave_parents_devices() -> None:
+    _parents.extend(_devices.values())
+    _devices.clear()
+
+
+os.register_at_fork(after_in_child=_leave_parents_devices)
+
+
 def forget_devices() -> None:
     """Start anew, for tests that change the driver. Tensors of the former driver must be gone."""
+    _parents.clear()
     _devices.clear()
     _thread.device = 0
     _thread.streams.clear()
@@ -125,6 +143,8 @@ def device_at(index: int | None = None) -> Device:
 
 
 def _open(index: int) -> Device:
+    if _parents:
+        raise RuntimeError(_FORKED)
     found = active_driver()
     if not 0 <= index < found.device_count():
         raise DriverError("cuDeviceGet", "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")
@@ -183,11 +203,31 @@ def wait_for_stream(index: int) -> None:
     found.check_status()
 
 
+def let_wait(index: int, stream: int, other: int | None = None) -> None:
+    """Let a device's current stream wait for the present work of a stream, which may be another device's."""
+    found = device_at(index if other is None else other).driver
+    event = found.create_event(False)
+    found.record_event(event, stream)
+    device_at(index).driver.stream_waits_for(current_stream(index), event)
+    found.destroy_event(event)
+
+
 def wait_for_device(index: int) -> None:
     """Let the host wait for all work of a device; IndexError if a kernel has reported an error."""
     found = device_at(index)
     found.driver.wait_for_device()
     found.check_status()
+
+
+@contextmanager
+def outside_of_pools(index: int) -> Iterator[None]:
+    """Take memory from no graph's pool in a block."""
+    found = device_at(index)
+    before, found.pool = found.pool, 0
+    try:
+        yield
+    finally:
+        found.pool = before
 
 
 def new_pool() -> int:

@@ -96,21 +96,12 @@ def _copy_bytes(target: TensorImpl, source: TensorImpl) -> None:
     there now is done."""
     index, other = target.device.index, source.device.index
     if index != other:
-        _let_wait(other, index)
+        runtime.let_wait(other, runtime.current_stream(index), index)
     found, stream = runtime.device_at(other), runtime.current_stream(other)
     if source.numel:
         found.driver.copy_on_device(target.data_ptr, source.data_ptr, _span(source), stream)
     if index != other:
-        _let_wait(index, other)
-
-
-def _let_wait(index: int, other: int) -> None:
-    """Let a device's current stream wait for another device's."""
-    found = runtime.device_at(other).driver
-    event = found.create_event(False)
-    found.record_event(event, runtime.current_stream(other))
-    runtime.device_at(index).driver.stream_waits_for(runtime.current_stream(index), event)
-    found.destroy_event(event)
+        runtime.let_wait(index, runtime.current_stream(other), other)
 
 
 def to_device(tensor: Tensor, where: device, non_blocking: bool = False) -> Tensor:
@@ -151,6 +142,13 @@ def copy_storage(target: StorageImpl, source: StorageImpl, nbytes: int) -> None:
     copy_into(wrap(bytes_of(target)), wrap(bytes_of(source)), False)
 
 
+def move_storage(storage: StorageImpl) -> None:
+    """Copy a device storage's bytes to new memory, and let all its tensors have them there."""
+    made = runtime.allocate(storage.device.index, storage.nbytes)
+    copy_storage(made, storage, storage.nbytes)
+    storage.buffer = made.buffer
+
+
 def copy_alike(target: Tensor, source: Tensor) -> bool:
     """Copy bytes between tensors of one device that lie alike in memory; False if they do not."""
     ours, theirs = target._impl, source._impl
@@ -187,14 +185,20 @@ def _kept_number(bits: bytes, kind: dtype, index: int, stream: int) -> Tensor:
 
 
 def written(bits: bytes, kind: dtype, index: int) -> Tensor:
-    """Return a 0-dim tensor of these bytes. They are part of the device's work, so no host memory has to stay."""
+    """Return a 0-dim tensor of these bytes."""
     made = empty((), kind, index)
-    found, stream, address = runtime.device_at(index).driver, runtime.current_stream(index), made._impl.data_ptr
+    write(made, bits)
+    return made
+
+
+def write(target: Tensor, bits: bytes) -> None:
+    """Write the bytes of a 0-dim tensor. They are part of the device's work, so no host memory has to stay."""
+    index, address = target._impl.device.index, target._impl.data_ptr
+    found, stream = runtime.device_at(index).driver, runtime.current_stream(index)
     if len(bits) < _WORD:
         found.fill(address, bits[0], len(bits), stream)
     for place in range(0, len(bits) - _WORD + 1, _WORD):
         found.fill_word(address + place, int.from_bytes(bits[place : place + _WORD], "little"), stream)
-    return made
 
 
 runtime.on_forget(_kept_number.cache_clear)

@@ -191,6 +191,8 @@ def tensor(
     made._impl.array[...] = convert(array, kind.numpy)
     made = aten.lift_fresh.default(made)
     device = state.default_device if device is None else device
+    if device is None and isinstance(data, Tensor):
+        device = data._impl.device
     if device is not None and present_device(device).type != "cpu":
         made = aten.to.dtype_layout(made, device=device)
     elif pin_memory:

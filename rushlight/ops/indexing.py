@@ -76,7 +76,8 @@ def setitem(self: Tensor, index: object, value: object) -> None:
         return
     if type(index) is Tensor and _is_plain_index(self, index):
         view, advanced = self, {0: index}
-        if type(value) in (int, float) and index._impl.sizes == self._impl.sizes and index._impl.dtype is bool_:
+        is_mask = index._impl.dtype is bool_ and index._impl.sizes == self._impl.sizes
+        if is_mask and type(value) in (int, float) and index._impl.device == self._impl.device:
             aten.masked_fill_.Scalar(self, index, value)
             return
     else:
@@ -86,6 +87,8 @@ def setitem(self: Tensor, index: object, value: object) -> None:
             aten.fill_.Scalar(view, rounded_to_half(value, view.dtype))
             return
         value = tensor_from_array(_to_array(value, self.dtype))
+        if value._impl.sizes and self.is_cuda:
+            value = value.to(self.device)
     if advanced:
         aten.index_put_.default(view, _positions(view, advanced), value)
         return

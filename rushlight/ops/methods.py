@@ -132,17 +132,24 @@ def type_(self: Tensor, dtype: object = None) -> str | Tensor:
     if dtype is None:
         return f"torch.{'cuda.' if self.is_cuda else ''}{self.dtype.scalar_name}Tensor"
     if isinstance(dtype, str):
-        return to(self, _type_named(dtype))
+        kind, place = _type_named(dtype)
+        return _to_type(self, kind, place)
     if dtype is Tensor:
         return to(self, dtypes.get_default_dtype())
-    # A legacy type such as FloatTensor carries its dtype.
-    return to(self, getattr(dtype, "dtype", dtype))
+    # A legacy type such as FloatTensor carries its dtype, and the type of its devices.
+    return _to_type(self, dtype.dtype, dtype.place) if hasattr(dtype, "place") else to(self, getattr(dtype, "dtype", dtype))
 
 
-def _type_named(name: str) -> dtype:
+def _to_type(self: Tensor, kind: dtype, place: str) -> Tensor:
+    """Return a tensor in a dtype, on a device of a type, which is its own if that is of the type."""
+    return to(self, kind) if self._impl.device.type == place else to(self, place, kind)
+
+
+def _type_named(name: str) -> tuple[dtype, str]:
     for kind in (*dtypes.ALL, *dtypes.STORED_TYPES):
-        if name == f"torch.{kind.scalar_name}Tensor":
-            return kind
+        for prefix, place in (("torch.", "cpu"), ("torch.cuda.", "cuda")):
+            if name == f"{prefix}{kind.scalar_name}Tensor":
+                return kind, place
     raise ValueError(f"invalid type: {name!r}; expected a name like 'torch.FloatTensor'")
 
 

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, with_decay
 
 
 class Adadelta(PerParameterOptimizer):
@@ -42,7 +42,7 @@ class Adadelta(PerParameterOptimizer):
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": new_step_count(),
+            "step": new_number(0.0, parameter, group),
             "square_avg": aten.zeros_like(parameter),
             "acc_delta": aten.zeros_like(parameter),
         }

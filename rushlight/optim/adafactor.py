@@ -13,7 +13,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, number
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step
 
 
 class Adafactor(PerParameterOptimizer):
@@ -56,10 +56,10 @@ class Adafactor(PerParameterOptimizer):
             raise RuntimeError("Adafactor does not support complex parameters")
         gradient = parameter.grad
         if gradient.dim() < 2:
-            return {"step": new_step_count(), "variance": aten.zeros_like(gradient)}
+            return {"step": new_number(0.0, parameter, group), "variance": aten.zeros_like(gradient)}
         *rest, rows, columns = gradient.shape
         return {
-            "step": new_step_count(),
+            "step": new_number(0.0, parameter, group),
             "row_var": gradient.new_zeros([*rest, rows, 1]),
             "col_var": gradient.new_zeros([*rest, 1, columns]),
         }
@@ -78,16 +78,16 @@ class Adafactor(PerParameterOptimizer):
         step, lr = next_step(state), number(group["lr"])
         smallest, least_scale = group["eps"]
         smallest = finfo(parameter.dtype).eps if smallest is None else smallest
-        size = max(least_scale, _rms(parameter)) * min(lr, step**-0.5)
+        size = _rms(parameter).clamp(min=least_scale) * min(lr, step**-0.5)
         if group["weight_decay"]:
             parameter.mul_(1 - lr * group["weight_decay"])
         variance = _variance(gradient, state, step ** group["beta2_decay"], smallest)
         direction = variance.clamp_(min=smallest * smallest).rsqrt_().mul_(gradient)
-        parameter.add_(direction, alpha=-size / max(1.0, _rms(direction) / group["d"]))
+        parameter.sub_(direction * (size / (_rms(direction) / group["d"]).clamp(min=1.0)))
 
 
-def _rms(tensor: Tensor) -> float:
-    return tensor.norm(2).item() / max(tensor.numel(), 1) ** 0.5
+def _rms(tensor: Tensor) -> Tensor:
+    return tensor.square().mean().sqrt()
 
 
 def _variance(gradient: Tensor, state: dict[str, Any], weight: float, smallest: float) -> Tensor:

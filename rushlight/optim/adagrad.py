@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_implementation, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, with_decay
 from rushlight.optim.sparse_rows import indexable, places_and_values
 
 
@@ -53,7 +53,7 @@ class Adagrad(PerParameterOptimizer):
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         start = group["initial_accumulator_value"]
         start = complex(start, start) if parameter.is_complex() else start
-        return {"step": new_step_count(), "sum": aten.full_like(parameter, start)}
+        return {"step": new_number(0.0, parameter, group), "sum": aten.full_like(parameter, start)}
 
     def _rate(self, state: dict[str, Any], group: dict[str, Any]) -> float | Tensor:
         return hyperparameter(group, "lr") / (1 + (next_step(state) - 1) * group["lr_decay"])

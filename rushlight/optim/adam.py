@@ -20,14 +20,15 @@ from rushlight.optim.options import (
     hyperparameter,
     number,
 )
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, with_decay
 
 
 class Adam(PerParameterOptimizer):
     """p = p - lr * m' / (sqrt(v') + eps), where m' and v' are bias-corrected running means of g and g * g.
 
     g includes weight_decay * p, unless `decoupled_weight_decay`, where p shrinks by lr * weight_decay first. With `amsgrad`, v'
-    is the largest so far. With `differentiable` the step is recorded. `foreach` and `fused` are accepted and have no effect.
+    is the largest so far. With `differentiable` the step is recorded. `capturable` and `fused` keep step counts of parameters
+    on a GPU there; `foreach` has no effect.
     Raises ValueError for options outside of their range.
     """
 
@@ -62,7 +63,7 @@ class Adam(PerParameterOptimizer):
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         state = {
-            "step": new_step_count(),
+            "step": new_number(0.0, parameter, group),
             "exp_avg": aten.zeros_like(parameter),
             "exp_avg_sq": aten.zeros_like(parameter),
         }
@@ -92,7 +93,7 @@ class Adam(PerParameterOptimizer):
             square = largest.copy_(aten.maximum(before, square))
         scale, size = square.sqrt(), -lr / (1 - beta1**step)
         correction = (1 - beta2**step) ** 0.5
-        if group["differentiable"]:
+        if group["differentiable"] or isinstance(size, Tensor):
             parameter.add_(mean / (scale / correction + group["eps"]) * size)
         else:
             parameter.addcdiv_(mean, scale.div_(correction).add_(group["eps"]), value=size)

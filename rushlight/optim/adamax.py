@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, with_decay
 
 
 class Adamax(PerParameterOptimizer):
@@ -41,7 +41,11 @@ class Adamax(PerParameterOptimizer):
         super().__init__(params, defaults)
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": new_step_count(), "exp_avg": aten.zeros_like(parameter), "exp_inf": aten.zeros_like(parameter)}
+        return {
+            "step": new_number(0.0, parameter, group),
+            "exp_avg": aten.zeros_like(parameter),
+            "exp_inf": aten.zeros_like(parameter),
+        }
 
     def _native_step(self, group: dict[str, Any]) -> NativeStep:
         options = (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["maximize"])

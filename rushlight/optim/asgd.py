@@ -6,10 +6,9 @@ from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
-from rushlight.ops.construct import tensor
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, check_not_negative, hyperparameter, number
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, value_of, with_decay
 
 
 class ASGD(PerParameterOptimizer):
@@ -41,9 +40,9 @@ class ASGD(PerParameterOptimizer):
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": new_step_count(),
-            "eta": tensor(float(number(group["lr"]))),
-            "mu": tensor(1.0),
+            "step": new_number(0.0, parameter, group),
+            "eta": new_number(float(number(group["lr"])), parameter, group),
+            "mu": new_number(1.0, parameter, group),
             "ax": aten.zeros_like(parameter),
         }
 
@@ -55,12 +54,16 @@ class ASGD(PerParameterOptimizer):
         lr, lambd = hyperparameter(group, "lr"), group["lambd"]
         step = next_step(state)
         gradient = with_decay(parameter, gradient, group)
-        eta, weight, average = state["eta"].item(), state["mu"].item(), state["ax"]
+        eta, weight, average = value_of(state["eta"]), value_of(state["mu"]), state["ax"]
         parameter.mul_(1 - lambd * eta)
-        parameter.add_(gradient, alpha=-eta)
-        if weight == 1:
+        if isinstance(eta, Tensor):
+            parameter.sub_(gradient * eta)
+        else:
+            parameter.add_(gradient, alpha=-eta)
+        if not isinstance(weight, Tensor) and weight == 1:
             average.copy_(parameter)
         else:
             average.add_((parameter - average) * weight)
-        state["eta"].fill_(number(lr / (1 + lambd * lr * step) ** group["alpha"]))
-        state["mu"].fill_(1 / max(1.0, step - group["t0"]))
+        rate, over = lr / (1 + lambd * lr * step) ** group["alpha"], step - group["t0"]
+        state["eta"].fill_(value_of(rate) if isinstance(rate, Tensor) else rate)
+        state["mu"].fill_(1 / (over.clamp(min=1.0) if isinstance(over, Tensor) else max(1.0, over)))

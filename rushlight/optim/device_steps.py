@@ -1,24 +1,37 @@
-"""Steps of all parameters of a group that are on GPUs: a table that the provider of `SERVICE` fills.
+"""Steps of all parameters of a group that are on GPUs, as one call that the provider of `SERVICE` makes.
 
-In: a native step's kernel, rows and options. Out: the rows that were not updated together.
+In: the function that updates one parameter, the rows (parameter, gradient, state) of a group, and its options. Out: the rows
+that were not updated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from rushlight.core.providers import import_provider
+from rushlight.core.tensor import Tensor
 
 SERVICE = "optimizer steps on GPUs"
-steps: dict[str, Callable[[list[tuple], tuple], bool]] = {}
+Row = tuple[Tensor, Tensor, dict[str, Any]]
+Update = Callable[[Tensor, Tensor, dict[str, Any], dict[str, Any]], None]
 
 
-def step_on_gpus(kernel: str, rows: list[tuple], options: tuple) -> list[tuple]:
+class Steps:
+    """What updates rows of one device together: the provider sets `run`, which returns the rows that it has not updated."""
+
+    def __init__(self) -> None:
+        self.run: Callable[[Update, list[Row], dict[str, Any]], list[Row]] | None = None
+
+
+steps = Steps()
+
+
+def step_together(update: Update, rows: list[Row], options: dict[str, Any]) -> list[Row]:
     """Update rows on GPUs, those of a device together; return the rows that were not updated."""
-    import_provider(SERVICE)
-    step, left = steps.get(kernel), []
+    if steps.run is None:
+        import_provider(SERVICE)
+    left = []
     for place in dict.fromkeys(row[0].device for row in rows):
-        together = [row for row in rows if row[0].device == place]
-        if step is None or not step(together, options):
-            left += together
+        left += steps.run(update, [row for row in rows if row[0].device == place], options)
     return left

@@ -6,10 +6,9 @@ from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
-from rushlight.ops.construct import tensor
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, value_of, with_decay
 
 
 class NAdam(PerParameterOptimizer):
@@ -48,8 +47,8 @@ class NAdam(PerParameterOptimizer):
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": new_step_count(),
-            "mu_product": tensor(1.0),
+            "step": new_number(0.0, parameter, group),
+            "mu_product": new_number(1.0, parameter, group),
             "exp_avg": aten.zeros_like(parameter),
             "exp_avg_sq": aten.zeros_like(parameter),
         }
@@ -67,7 +66,7 @@ class NAdam(PerParameterOptimizer):
         else:
             gradient = with_decay(parameter, gradient, group)
         momentum, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
-        product = state["mu_product"].mul_(momentum).item()
+        product = value_of(state["mu_product"].mul_(momentum))
         mean, square = state["exp_avg"], state["exp_avg_sq"]
         mean.lerp_(gradient, 1 - beta1)
         square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)

@@ -140,7 +140,7 @@ class Optimizer:
         check_compatible(self.param_groups, saved)
         numbers = chain.from_iterable(group["params"] for group in saved)
         by_number: dict[Hashable, Tensor] = dict(zip(numbers, self._parameters(), strict=True))
-        state = restore_state(state_dict["state"], by_number)
+        state = restore_state(state_dict["state"], by_number, saved)
         groups = [
             {**self.defaults, **group, "params": own["params"]}
             for own, group in zip(self.param_groups, saved, strict=True)
@@ -295,5 +295,5 @@ def _default_to_fused_or_foreach(
 
 
 def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
-    """Return devices whose graphs can capture optimizer steps: none here."""
-    return []
+    """Return devices whose graphs can capture optimizer steps."""
+    return ["cuda"]

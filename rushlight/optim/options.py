@@ -55,13 +55,11 @@ def check_implementation(*, foreach: bool | None = None, fused: bool | None = No
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
-def check_capturable(group: dict) -> None:
-    """Raise AssertionError, as torch does, for an eager step with `capturable`.
-
-    The flag is meant for compiled functions and graphs of accelerators; here it has no other effect.
-    """
-    if group.get("capturable") and not in_region():
-        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: an accelerator, not cpu")
+def check_capturable(group: dict, parameters: list[Tensor]) -> None:
+    """Raise AssertionError, as torch does, for an eager step of CPU parameters with `capturable`: it is meant for compiled
+    functions and graphs of GPUs."""
+    if group.get("capturable") and not in_region() and not all(parameter.is_cuda for parameter in parameters):
+        raise AssertionError("If capturable=True, params and state_steps must be on supported devices: cuda, not cpu")
 
 
 def number(value: float | Tensor) -> float:
@@ -70,6 +68,7 @@ def number(value: float | Tensor) -> float:
 
 
 def hyperparameter(group: dict, name: str) -> float | Tensor:
-    """Return an option as a number; unchanged if the step is differentiable, because it may be a tensor with history."""
+    """Return an option as a number; unchanged if it is a tensor on a GPU, for which the program does not wait, or if the step
+    is differentiable, because it may be a tensor with history."""
     value = group[name]
-    return value if group.get("differentiable") else number(value)
+    return value if group.get("differentiable") or (isinstance(value, Tensor) and value.is_cuda) else number(value)

@@ -14,7 +14,7 @@ from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
-from rushlight.optim.device_steps import step_on_gpus
+from rushlight.optim.device_steps import step_together
 from rushlight.optim.optimizer import Optimizer, evaluate
 from rushlight.optim.options import check_capturable
 
@@ -49,13 +49,17 @@ class PerParameterOptimizer(Optimizer):
         for group in self.param_groups:
             wanted = [parameter for parameter in group["params"] if parameter.grad is not None]
             if wanted:
-                check_capturable(group)
+                check_capturable(group, wanted)
             for parameter in self._update_together(wanted, group):
                 self._update_parameter(parameter, group)
         return loss
 
     def _update_together(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
-        """Step parameters in one native call; return those that it does not support, to be stepped one by one."""
+        """Step parameters in one native call, and those on GPUs by one graph; return those to be stepped one by one."""
+        on_gpus = [] if group.get("differentiable") else [parameter for parameter in parameters if parameter.is_cuda]
+        if on_gpus:
+            here = [parameter for parameter in parameters if not parameter.is_cuda]
+            return self._update_on_gpus(on_gpus, group) + self._update_together(here, group)
         native = None if group.get("differentiable") else self._native_step(group)
         if native is None:
             return parameters
@@ -66,13 +70,23 @@ class PerParameterOptimizer(Optimizer):
                 sparse.append(parameter)
             else:
                 rows.append(self._row(parameter, gradient, native, group))
-        on_gpus = [row for row in rows if row[0].is_cuda]
-        here = [row for row in rows if not row[0].is_cuda] if on_gpus else rows
-        left = [here[position][0] for position in optimizer_step(native.kernel, here, native.options)]
-        if on_gpus:
-            left += [row[0] for row in step_on_gpus(native.kernel, on_gpus, native.options)]
+        left = [rows[position][0] for position in optimizer_step(native.kernel, rows, native.options)]
         self._note_stepped(rows, left)
         return left + sparse
+
+    def _update_on_gpus(self, parameters: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """Update parameters on GPUs together; return those to be stepped one by one."""
+        rows, left = [], []
+        for parameter in parameters:
+            if parameter.grad.is_sparse or parameter.is_complex() or not self._has_state(parameter, group):
+                left.append(parameter)
+            else:
+                rows.append((parameter, parameter.grad, self._state_of(parameter, group)))
+        return left + [row[0] for row in step_together(self._update_row, rows, group)]
+
+    def _has_state(self, parameter: Tensor, group: dict[str, Any]) -> bool:
+        """Return whether a parameter's state exists or can be created before its step."""
+        return True
 
     def _native_step(self, group: dict[str, Any]) -> NativeStep | None:
         """Return the native step of a group's parameters; None where there is no kernel."""
@@ -94,14 +108,18 @@ class PerParameterOptimizer(Optimizer):
         return state
 
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        gradient = -parameter.grad if group.get("maximize") else parameter.grad
-        if gradient.is_sparse:
-            self._update_from_sparse(parameter, gradient, group)
+        if parameter.grad.is_sparse:
+            self._update_from_sparse(parameter, -parameter.grad if group.get("maximize") else parameter.grad, group)
             return
         state = self._state_of(parameter, group)
         if group.get("differentiable"):
             # The graph of earlier differentiable steps holds the old state, so don't overwrite it.
             state.update({name: value.clone() for name, value in state.items() if isinstance(value, Tensor)})
+        self._update_row(parameter, parameter.grad, state, group)
+
+    def _update_row(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """Update one parameter from a dense gradient."""
+        gradient = -gradient if group.get("maximize") else gradient
         if parameter.is_complex():
             parameter, gradient = aten.view_as_real(parameter), aten.view_as_real(gradient)
             state = {name: _as_real(value) for name, value in state.items()}
@@ -119,14 +137,20 @@ class PerParameterOptimizer(Optimizer):
         raise NotImplementedError
 
 
-def new_step_count() -> Tensor:
-    """Return the step count before the first step."""
-    return tensor(0.0)
+def new_number(value: float, parameter: Tensor, group: dict[str, Any]) -> Tensor:
+    """Return a number of a state as a tensor: on the CPU, unless a graph of the parameter's GPU is to count with it."""
+    is_there = parameter.is_cuda and (group.get("capturable") or group.get("fused"))
+    return tensor(value, device=parameter.device) if is_there else tensor(value)
 
 
-def next_step(state: dict[str, Any]) -> float:
+def value_of(number: Tensor) -> float | Tensor:
+    """Return a number of a state; the tensor itself if it is on a GPU, so that the program does not wait."""
+    return number if number.is_cuda else number.item()
+
+
+def next_step(state: dict[str, Any]) -> float | Tensor:
     """Increment the step count, and return it; the first step is 1."""
-    return state["step"].add_(1).item()
+    return value_of(state["step"].add_(1))
 
 
 def with_decay(parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:

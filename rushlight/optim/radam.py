@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_betas, check_learning_rate, check_not_negative, hyperparameter
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step, with_decay
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step, with_decay
 
 # For shorter approximated moving averages the variance is intractable, and a plain momentum step is taken.
 _TRACTABLE = 5.0
@@ -48,7 +47,7 @@ class RAdam(PerParameterOptimizer):
 
     def _initial_state(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": new_step_count(),
+            "step": new_number(0.0, parameter, group),
             "exp_avg": aten.zeros_like(parameter),
             "exp_avg_sq": aten.zeros_like(parameter),
         }
@@ -69,16 +68,28 @@ class RAdam(PerParameterOptimizer):
         mean.lerp_(gradient, 1 - beta1)
         square.mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         direction = mean / (1 - beta1**step)
-        rectification = _rectification(beta2, step)
-        if rectification is not None:
-            direction = direction / (square.sqrt() + group["eps"]) * (rectification * math.sqrt(1 - beta2**step))
+        length = _length(beta2, step)
+        if isinstance(length, Tensor):
+            adapted = _adapted(direction, square, length, beta2, step, group["eps"])
+            direction = aten.where(length > _TRACTABLE, adapted, direction)
+        elif length > _TRACTABLE:
+            direction = _adapted(direction, square, length, beta2, step, group["eps"])
         parameter.add_(direction * -lr)
 
 
-def _rectification(beta2: float, step: float) -> float | None:
-    """Return the paper's r_t; None while the variance is intractable."""
-    limit = 2 / (1 - beta2) - 1
-    length = limit - 2 * step * beta2**step / (1 - beta2**step)
-    if length <= _TRACTABLE:
-        return None
-    return math.sqrt((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length))
+def _length(beta2: float, step: float | Tensor) -> float | Tensor:
+    """Return the length of the approximated moving average, the paper's rho_t."""
+    return _longest(beta2) - 2 * step * beta2**step / (1 - beta2**step)
+
+
+def _longest(beta2: float) -> float:
+    return 2 / (1 - beta2) - 1
+
+
+def _adapted(
+    direction: Tensor, square: Tensor, length: float | Tensor, beta2: float, step: float | Tensor, eps: float
+) -> Tensor:  # fmt: skip
+    """Return the direction divided by the root of the second moment, and rectified by the paper's r_t."""
+    limit = _longest(beta2)
+    rectification = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5
+    return direction / (square.sqrt() + eps) * (rectification * (1 - beta2**step) ** 0.5)

@@ -8,7 +8,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.optim.optimizer import Parameters
 from rushlight.optim.options import check_learning_rate, number
-from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_step_count, next_step
+from rushlight.optim.per_parameter import NativeStep, PerParameterOptimizer, new_number, next_step
 
 
 class Rprop(PerParameterOptimizer):
@@ -43,7 +43,7 @@ class Rprop(PerParameterOptimizer):
         size = number(group["lr"])
         size = complex(size, size) if parameter.is_complex() else size
         return {
-            "step": new_step_count(),
+            "step": new_number(0.0, parameter, group),
             "prev": aten.zeros_like(parameter),
             "step_size": aten.full_like(parameter, size),
         }

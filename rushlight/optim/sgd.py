@@ -67,23 +67,32 @@ class SGD(PerParameterOptimizer):
             if velocity is not None and steps == 0 and id(parameter) not in untouched:
                 self.state[parameter]["momentum_buffer"] = velocity
 
+    def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return self.state[parameter]
+
+    def _has_state(self, parameter: Tensor, group: dict[str, Any]) -> bool:
+        """Return whether the momentum's buffer is there; the first step makes it of the gradient."""
+        return group["momentum"] == 0 or self.state[parameter].get("momentum_buffer") is not None
+
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
+        self._update_row(parameter, parameter.grad, self.state[parameter], group)
+
+    def _update_row(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Update one parameter. Every operation is linear, so complex parameters need no special case."""
-        gradient = -parameter.grad if group["maximize"] else parameter.grad
+        gradient, lr = -gradient if group["maximize"] else gradient, hyperparameter(group, "lr")
         if group["weight_decay"] != 0:
             gradient = gradient.add(parameter, alpha=number(group["weight_decay"]))
         if group["momentum"] != 0:
-            gradient = self._with_momentum(parameter, gradient, group)
+            gradient = self._with_momentum(gradient, state, group)
         if gradient.is_sparse:
             rows, values = places_and_values(gradient.coalesce())
-            indexable(parameter).index_put_(rows, values * -number(group["lr"]), accumulate=True)
-        elif group["differentiable"]:
-            parameter.add_(gradient * -hyperparameter(group, "lr"))
+            indexable(parameter).index_put_(rows, values * -lr, accumulate=True)
+        elif isinstance(lr, Tensor):
+            parameter.add_(gradient * -lr)
         else:
-            parameter.add_(gradient, alpha=-number(group["lr"]))
+            parameter.add_(gradient, alpha=-lr)
 
-    def _with_momentum(self, parameter: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
-        state = self.state[parameter]
+    def _with_momentum(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         velocity = state.get("momentum_buffer")
         if velocity is None:
             velocity = state["momentum_buffer"] = gradient.detach().clone()

@@ -37,24 +37,33 @@ def check_compatible(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) 
             )
 
 
-def restore_state(saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor]) -> defaultdict[Hashable, Any]:
-    """Return a copy of a saved state, keyed by parameters; entries without a parameter keep their key."""
+def restore_state(
+    saved: dict[Hashable, Any], by_number: dict[Hashable, Tensor], groups: list[dict[str, Any]]
+) -> defaultdict[Hashable, Any]:
+    """Return a copy of a saved state, keyed by parameters; entries without a parameter keep their key. `groups` are the saved
+    ones."""
+    counting = {
+        number for group in groups if group.get("capturable") or group.get("fused") for number in group["params"]
+    }
     restored: defaultdict[Hashable, Any] = defaultdict(dict)
     for key, value in saved.items():
         if key in by_number:
-            restored[by_number[key]] = _copy_state(value, by_number[key], None)
+            restored[by_number[key]] = _copy_state(value, by_number[key], key in counting, None)
         else:
             restored[key] = copy.deepcopy(value)
     return restored
 
 
-def _copy_state(value: Any, parameter: Tensor, name: Hashable) -> Any:
-    """Copy a state, with floating tensors cast to the dtype of their parameter. The step count keeps its dtype."""
+def _copy_state(value: Any, parameter: Tensor, counts_there: bool, name: Hashable) -> Any:
+    """Copy a state to the device of its parameter, with floating tensors cast to its dtype. Numbers, as the step count, stay on
+    the CPU unless the parameter's GPU counts with them, and the step count keeps its dtype."""
     if isinstance(value, Tensor):
-        made = value.detach().clone()
-        return made.to(parameter.dtype) if parameter.is_floating_point() and name != "step" else made
+        is_number = name == "step" or (not value.dim() and parameter.dim() > 0)
+        place = value.device if is_number and not counts_there else parameter.device
+        kind = parameter.dtype if parameter.is_floating_point() and name != "step" else value.dtype
+        return value.detach().to(place, kind, copy=True)
     if isinstance(value, dict):
-        return {key: _copy_state(part, parameter, key) for key, part in value.items()}
+        return {key: _copy_state(part, parameter, counts_there, key) for key, part in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return type(value)(_copy_state(part, parameter, name) for part in value)
+        return type(value)(_copy_state(part, parameter, counts_there, name) for part in value)
     return copy.deepcopy(value)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from rushlight.core.device import require_host
 from rushlight.core.dtype import float32
 from rushlight.core.layout import contiguous_format, preserve_format
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -63,8 +64,7 @@ def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_
             f"Creation of quantized tensor requires quantized dtype like torch.quint8, and {self.dtype} can't become {dtype}: "
             "use dequantize()"
         )
-    if device is not None and device.type != "cpu":
-        raise NotImplementedError(f"quantized tensors live on the CPU only, not on {device}")
+    require_host(device, "quantized")
     return clone(self, memory_format=memory_format or preserve_format)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.device import as_device
+from rushlight.core.device import require_host
 from rushlight.core.dtype import dtype, int32, int64
 from rushlight.core.layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -68,8 +68,7 @@ def sparse_compressed_tensor(
     _require_supported(kind)
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
-    if as_device(device).type not in ("cpu", "meta"):
-        raise RuntimeError(f"PyTorch is not linked with support for {as_device(device).type} devices")
+    require_host(device, "sparse")
     compressed, plain = _index(compressed_indices), _index(plain_indices)
     elements = values if isinstance(values, Tensor) else tensor(values, device="cpu")
     elements = elements if dtype is None else elements.to(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.autograd.derivative_table import derivative
+from rushlight.core.device import require_host
 from rushlight.core.layout import sparse_csc, sparse_csr
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.ops.dispatcher import define
@@ -61,6 +62,7 @@ def clone(self, *, memory_format=None):
 
 @compressed("_to_copy")
 def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    require_host(device, "sparse")
     return with_values(self, compressed_parts(self).values.to(dtype=dtype, device=device, copy=True))
 
 

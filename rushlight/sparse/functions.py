@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rushlight.core.device import as_device
+from rushlight.core.device import require_host
 from rushlight.core.dtype import dtype, get_default_dtype, int64
 from rushlight.core.layout import layout, sparse_coo, sparse_csr, strided
 from rushlight.core.tensor import Tensor, tensor_from_array
@@ -57,8 +57,7 @@ def sparse_coo_tensor(
     """
     if pin_memory:
         raise RuntimeError(NO_PINNED_MEMORY)
-    if as_device(device).type not in ("cpu", "meta"):
-        raise RuntimeError(f"PyTorch is not linked with support for {as_device(device).type} devices")
+    require_host(device, "sparse")
     if values is None:
         return _zeros(indices if size is None else size, dtype, requires_grad)
     positions, elements = as_tensor(_as_tensor(indices)).to(int64), _as_tensor(values)

@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from rushlight.autograd.derivative_table import derivative
+from rushlight.core.device import require_host
 from rushlight.core.dtype import promote_types
 from rushlight.core.strides import wrap_dim
 from rushlight.core.tensor import Tensor, wrap
@@ -74,6 +75,7 @@ def clone(self, *, memory_format=None):
 
 @sparse("_to_copy")
 def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
+    require_host(device, "sparse")
     own = parts(self)
     return make_sparse(own.indices, own.values.to(dtype=dtype, device=device, copy=True), self.shape, own.coalesced)
 

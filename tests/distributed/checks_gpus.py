@@ -6,6 +6,7 @@ import copy
 
 from torch.distributed import _functional_collectives as functional
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from torch.nn.parallel import DistributedDataParallel
 
@@ -18,6 +19,7 @@ def main(torch, dist) -> None:
     check_training(torch, dist, place)
     check_refusals(torch, place)
     check_meshes(torch, dist)
+    check_sharded(torch, dist, place)
 
 
 def check_names(torch, dist) -> None:
@@ -86,3 +88,19 @@ def check_meshes(torch, dist) -> None:
     assert rows.to_local().device == torch.device("cuda", dist.get_rank()) and rows.to_local().shape == (2, 2)
     assert torch.equal(rows.redistribute(placements=[Replicate()]).to_local().cpu(), whole)
     assert torch.equal((rows * 2).full_tensor().cpu(), whole * 2)
+
+
+def check_sharded(torch, dist, place) -> None:
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+    x, model = torch.randn(4, 6), copy.deepcopy(plain)
+    for layer in model:
+        fully_shard(layer) if isinstance(layer, torch.nn.Linear) else None
+    fully_shard(model)
+    assert all(parameter.to_local().device == place for parameter in model.parameters())
+    for _ in range(2):
+        for module in (plain, model):
+            module.zero_grad()
+            module(x).square().sum().backward()
+    for mine, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad.full_tensor().cpu(), theirs.grad, rtol=1e-4, atol=1e-5)

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from rushlight.core.device import device
+from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
+from rushlight.distributed.backends import has_gpu
 from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
 from rushlight.distributed.fsdp.parameter_group import ParameterGroup
-from rushlight.distributed.fsdp.policies import MixedPrecisionPolicy, OffloadPolicy
+from rushlight.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from rushlight.distributed.fsdp.state import ModuleState, state_of
 from rushlight.distributed.groups import default_group
 from rushlight.distributed.tensor.dtensor import DTensor
 from rushlight.nn.modules.module import Module
+
+cuda = LazyModule("rushlight.cuda")
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method"]
 
@@ -114,10 +119,12 @@ def fully_shard(
     called with each parameter and returns Shard(dim) for another dimension, or None. Modules may be on the meta device: give
     them memory after this, by `to_empty(device="cpu")`, and values.
 
+    Where there are GPUs the mesh is of GPUs unless it is given, and the module is moved to the current one.
+
     A mesh of two dimensions keeps copies along the first, and shards along the second. ValueError: a parameter has no
     dimensions, a module is sharded already, or the mesh has more dimensions. NotImplementedError for a number as
     `reshard_after_forward` that is neither 1, which is False, nor that of the ranks, which is True, and for a dimension but the
-    first that does not have equal parts. RuntimeError for several dtypes in a group.
+    first that does not have equal parts, and for CPUOffloadPolicy on GPUs. RuntimeError for several dtypes in a group.
     """
     modules = [module] if isinstance(module, Module) else list(module)
     if not modules:
@@ -125,11 +132,15 @@ def fully_shard(
     for each in modules:
         if state_of(each) is not None:
             raise ValueError(f"fully_shard was called on this {type(each).__name__} before")
-    mesh = mesh or init_device_mesh("cpu", (default_group().size(),))
+    mesh = mesh or init_device_mesh("cuda" if has_gpu() else "cpu", (default_group().size(),))
     if mesh.ndim > 2:
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
     policy = mp_policy or MixedPrecisionPolicy()
     found = _own_parameters(modules, {id(each) for each in ignored_params or ()})
+    if mesh.device_type == "cuda":
+        if isinstance(offload_policy, CPUOffloadPolicy):
+            raise NotImplementedError("fully_shard: shards of modules on GPUs stay there; leave CPUOffloadPolicy out")
+        _move_to_gpu(modules, found)
     group = ParameterGroup(found, mesh, policy, shard_placement_fn) if found else None
     state = ModuleState(modules, group, policy, _as_flag(reshard_after_forward, mesh))
     for each in modules:
@@ -137,6 +148,14 @@ def fully_shard(
         kind = type(each)
         each.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
     return module
+
+
+def _move_to_gpu(modules: list[Module], found: Sequence[tuple[str, Tensor, list]]) -> None:
+    """Move parameters and buffers to the current GPU, except those on the meta device."""
+    buffers = [buffer for module in modules for buffer in module.buffers()]
+    for tensor in (*(parameter for _, parameter, _ in found), *buffers):
+        if not tensor.is_meta:
+            tensor.data = tensor.data.to(device("cuda", cuda.current_device()))
 
 
 def _as_flag(reshard_after_forward: bool | int | None, mesh: DeviceMesh) -> bool | None:

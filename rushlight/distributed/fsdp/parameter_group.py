@@ -13,6 +13,7 @@ from typing import Any
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.autograd.node import Node, accumulator_of
+from rushlight.core.device import META
 from rushlight.core.strides import contiguous_strides, wrap_dim
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.collectives import all_reduce
@@ -130,7 +131,8 @@ class ParameterGroup:
         on_meta = {parameter.is_meta for _, parameter, _ in found}
         if len(on_meta) > 1:
             raise ValueError("fully_shard: some parameters of a group are on the meta device, others are not")
-        self.flat = aten.zeros([self.length], dtype=self.dtype, device="meta" if True in on_meta else "cpu")
+        place = META if True in on_meta else found[0][1].device
+        self.flat = aten.zeros([self.length], dtype=self.dtype, device=place)
         with no_grad():
             for each, (_, parameter, _) in zip(self.parameters, found, strict=True):
                 begin, mine = self._own_rows(each)
@@ -167,7 +169,7 @@ class ParameterGroup:
         if len(kinds) > 1:
             raise RuntimeError(f"fully_shard expects uniform original parameter dtype but got {kinds}")
         self.dtype = next(iter(kinds))
-        self.flat = aten.zeros([self.length], dtype=self.dtype)
+        self.flat = aten.zeros([self.length], dtype=self.dtype, device=now[0]._local_tensor.device)
         for one, each in zip(now, self.parameters, strict=True):
             self._take_over(each, one)
 
@@ -196,7 +198,7 @@ class ParameterGroup:
         with no_grad():
             kind = self.policy.param_dtype or self.dtype
             mine = self.flat if kind is self.dtype else self.flat.to(kind)
-            everything = aten.empty([self.group.size(), self.length], dtype=kind)
+            everything = self.flat.new_empty([self.group.size(), self.length], dtype=kind)
             work = all_gather_into_tensor(everything, mine, group=self.group, async_op=True)
         self._gathering = everything, work
 
@@ -253,14 +255,14 @@ class ParameterGroup:
         with no_grad():
             kind = self.policy.reduce_dtype or self.policy.param_dtype or self.dtype
             ranks, length = self.group.size(), sum(each.count for each in trained)
-            everything = aten.empty([ranks, length], dtype=kind)
+            everything = self.flat.new_empty([ranks, length], dtype=kind)
             start = 0
             for each in trained:
                 _copy_rows(everything.narrow(1, start, each.count), each, ranks)
                 each.unsharded.grad = None
                 start += each.count
             everything.mul_(1.0 / (self.divisor or self._ranks()))
-            mine = aten.empty([length], dtype=kind)
+            mine = self.flat.new_empty([length], dtype=kind)
             work = reduce_scatter_tensor(mine, everything, group=self.group, async_op=True)
         self._reducing = trained, mine, work
 

@@ -70,6 +70,9 @@ class ModuleState:
         self.unshard()
         for following in self._next_in_forward():
             following.begin_unshard()
+        if self.is_root and self.group is not None and self.group.flat.is_cuda:
+            place = self.group.flat.device
+            args, kwargs = tree_map(lambda value: value.to(place) if isinstance(value, Tensor) else value, (args, kwargs))
         kind = self.policy.param_dtype
         if kind is not None and self.policy.cast_forward_inputs:
             args, kwargs = _cast((args, kwargs), kind)

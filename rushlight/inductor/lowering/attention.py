@@ -78,8 +78,8 @@ def attention_backward(
         operands["mask"] = _mask_operand(graph, attn_mask, (*query.size[:3], key.size[2]))
     sizes = [tuple(box.size[dim] for dim in (0, 2, 1, 3)) for box in (query, key, value)]
     total = sum(map(math.prod, sizes))
-    made = graph.template(
-        "attention_backward", (total,), float32, 1, total, operands, **_parameters(query, key, is_causal, scale)
-    )
+    kind = query.dtype if graph.target.keeps_halves and len({query.dtype, key.dtype, value.dtype}) == 1 else float32
+    parameters = _parameters(query, key, is_causal, scale)
+    made = graph.template("attention_backward", (total,), kind, 1, total, operands, **parameters)
     parts = [_move_heads_outside(part) for part in made.sections(sizes)]
     return tuple(in_type(graph, part, box.dtype) for part, box in zip(parts, (query, key, value), strict=True))

@@ -16,6 +16,7 @@ from rushlight.inductor.lowering.convolution_input import (
     channels_last_operand,
     conv_shape,
     image_input_gradient,
+    image_operand,
 )
 from rushlight.inductor.lowering.convolutions import (
     as_channels_first,
@@ -109,7 +110,8 @@ def weight_gradient(graph, source: TensorBox, grad: TensorBox, weight: TensorBox
         return _gradient_of_image_weight(graph, *images, geometry.of_images).reshape(size)
     if len(size) == 5:
         return _gradient_of_volume_weight(graph, source, grad, size, geometry)
-    if 1 in (size[1], size[2] * size[3]) or not lies_channels_last(graph, weight):
+    last = lies_channels_last(graph, weight) or graph.target.reads_blocks
+    if 1 in (size[1], size[2] * size[3]) or not last:
         return _gradient_of_image_weight(graph, source, grad, size, geometry)
     return as_channels_first(_gradient_of_image_weight(graph, source, grad, size, geometry, last=True))
 
@@ -120,7 +122,7 @@ def _gradient_of_image_weight(
     """Return [O, C / g, kh, kw], or [O, kh, kw, C / g] if `last`."""
     outputs, channels, *kernel = size
     shape = conv_shape(source.size, size, geometry)
-    kind, winograd = "convolution_weight", is_winograd_weight(shape, grad.size)
+    kind, winograd = "convolution_weight", not graph.target.reads_blocks and is_winograd_weight(shape, grad.size)
     if winograd:
         operands = {"input": channels_last_operand(graph, source), "grad": channels_last_operand(graph, grad)}
     elif channels == 1 and outputs == geometry.groups > 1 and lies_channels_last(graph, source):
@@ -128,7 +130,7 @@ def _gradient_of_image_weight(
     elif channels == 1 and geometry.groups > 1:
         operands = {"input": contiguous_operand(graph, source), "grad": contiguous_operand(graph, grad)}
     else:
-        operands = {"input": any_operand(graph, source), "grad": channels_last_operand(graph, grad)}
+        operands = {"input": image_operand(graph, source), "grad": channels_last_operand(graph, grad)}
     each = channels * kernel[0] * kernel[1]
     pixels = grad.size[0] * grad.size[2] * grad.size[3]
     layout = (outputs, *kernel, channels) if last else size

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from rushlight.core.dtype import float32
 from rushlight.inductor.ir import Operand
 from rushlight.inductor.lowering.convolutions import (
+    MIN_BLOCK,
     as_channels_first,
     can_be_winograd,
     channels_last_operand,
@@ -21,7 +22,7 @@ from rushlight.inductor.lowering.convolutions import (
     is_winograd,
     lies_channels_last,
 )
-from rushlight.inductor.sizes import as_size, as_sizes
+from rushlight.inductor.sizes import as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
 
 
@@ -91,11 +92,11 @@ def _size_after(shape: tuple) -> tuple:
 def _lower_general(graph, grad: TensorBox, weight: TensorBox, size: tuple, geometry: Geometry) -> TensorBox:
     images, channels, height, width = size
     outputs, _, *kernel = weight.size
-    source, filters = any_operand(graph, grad), filter_operand(graph, weight)
+    source, filters = image_operand(graph, grad), filter_operand(graph, weight)
     rows, layout = images * height * width, (images, height, width, channels)
     constant = graph.is_constant_buffer(filters.buffer)
     shape = conv_shape(size, weight.size, geometry)
-    if can_be_winograd(shape):
+    if can_be_winograd(shape) and not graph.target.reads_blocks:
         made = _lower_by_winograd(graph, grad, filters, size, shape)
         if made is not None:
             return made
@@ -141,6 +142,13 @@ def _lower_narrow_groups(graph, grad: TensorBox, weight: TensorBox, size: tuple,
 def any_operand(graph, box: TensorBox) -> Operand:
     """Return the box as a strided operand; copies if necessary."""
     return graph.operand(box, box.size) or graph.operand(graph.copy(box, row_major=False), box.size)
+
+
+def image_operand(graph, box: TensorBox) -> Operand:
+    """Return images as a strided operand, channels-last if the target reads blocks of channels."""
+    if graph.target.reads_blocks and hint(box.size[1]) >= MIN_BLOCK:
+        return channels_last_operand(graph, box)
+    return any_operand(graph, box)
 
 
 def conv_shape(size: tuple, weight: tuple, geometry: Geometry) -> tuple:

@@ -16,6 +16,7 @@ from rushlight.inductor.lowering.pointwise import add, mul_boxes
 from rushlight.inductor.sizes import Size, as_size, as_sizes, hint
 from rushlight.inductor.tensor_box import TensorBox
 
+MIN_BLOCK = 16  # channels that are read as a block
 MAX_NARROW_GROUP = 96  # groups with at most this many channels use the template for narrow groups
 
 
@@ -134,11 +135,14 @@ def contiguous_operand(graph, box: TensorBox) -> Operand:
 
 
 def filter_operand(graph, weight: TensorBox) -> Operand:
-    """Return the weight as a dense operand, row-major or channels-last; copies if necessary."""
+    """Return the weight as a dense operand, row-major or channels-last; copies if necessary. A target that reads blocks of
+    channels gets them side by side."""
     found, (outputs, channels, height, width) = graph.operand(weight, weight.size), as_sizes(weight.size)
     last = (as_size(channels * height * width), 1, as_size(channels * width), channels)
     if found is not None and same_strides((outputs, channels, height, width), found.strides, last):
         return found
+    if graph.target.reads_blocks and as_size(channels) != 1 and (height, width) != (1, 1):
+        return _copy_channels_last(graph, weight)
     return contiguous_operand(graph, weight)
 
 
@@ -158,8 +162,8 @@ def _lower_channels_last(graph, input: TensorBox, weight: TensorBox, shape: tupl
             **costs.passes(rows, outputs, depth),
         )  # fmt: skip
     else:
-        fast = is_winograd(source, shape, out_height, out_width, constant)
-        if source.strides[1] != 1 and (fast or _is_worth_reordering(shape, out_height, out_width)):
+        fast = not graph.target.reads_blocks and is_winograd(source, shape, out_height, out_width, constant)
+        if source.strides[1] != 1 and (fast or _is_worth_reordering(graph, shape, out_height, out_width)):
             source = _copy_channels_last(graph, input)
         operands = {"input": source, "weight": filters}
         made = graph.template(
@@ -183,9 +187,11 @@ def _copy_channels_last(graph, input: TensorBox) -> Operand:
     return graph.operand(as_channels_first(graph.copy(as_channels_last(input))), input.size)
 
 
-def _is_worth_reordering(shape: tuple, out_height: Size, out_width: Size) -> bool:
+def _is_worth_reordering(graph, shape: tuple, out_height: Size, out_width: Size) -> bool:
     """Return whether a direct convolution is faster on a channels-last copy."""
     images, channels, height, width, outputs, *kernel, groups = map(hint, (*shape[:7], shape[-1]))
+    if graph.target.reads_blocks:
+        return channels >= MIN_BLOCK
     if groups != 1 or channels < costs.MANY_CHANNELS:
         return False
     direct = costs.direct_convolution(images * hint(out_height), hint(out_width), math.prod(kernel), channels, outputs)

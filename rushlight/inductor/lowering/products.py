@@ -51,7 +51,7 @@ def matrix_product(graph, self: TensorBox, mat2: TensorBox) -> TensorBox:
         return _without_blocks(graph, self, mat2)
     right = graph.strided_operand(mat2, (depth, columns))
     constant = graph.is_constant_buffer(right.buffer)
-    if self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs():
+    if self.dtype is mat2.dtype is bfloat16 and costs.multiplies_pairs() and not graph.target.keeps_halves:
         return _product_by_words(graph, self, right, (rows, columns), bfloat16)
     operands = {"a": _left(graph, as_factor(graph, self), (rows, depth)), "b": right}
     return graph.template(

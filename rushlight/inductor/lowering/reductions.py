@@ -18,7 +18,6 @@ from rushlight.ops.meta.common import reduced_dims
 # Contiguous results are vectorized; each thread needs a run of them, so splitting pays off earlier.
 SPLIT_VALUES = 32768
 SPLIT_VALUES_SIDE_BY_SIDE = 4096
-SPLIT_RESULTS_SIDE_BY_SIDE = 256
 # Nonadjacent dimensions are reduced one run after the other if the last run has at least this many values.
 MIN_LAST_RUN = 16
 # The first of several dimensions is reduced last if it is innermost in memory and has at least this size.
@@ -78,9 +77,10 @@ def _reduce_run(graph, self, dims, kind, dtype, keepdim):
     kept = [dim for dim in range(len(self.size)) if dim not in dims]
     results, values = (math.prod(hint(self.size[dim]) for dim in group) for group in (kept, dims))
     side_by_side = bool(kept) and kept[-1] == len(self.size) - 1
-    limit = SPLIT_RESULTS_SIDE_BY_SIDE if side_by_side else graph.target.few_results
+    limit = graph.target.few_side_by_side if side_by_side else graph.target.few_results
     enough = SPLIT_VALUES_SIDE_BY_SIDE if side_by_side else SPLIT_VALUES
-    parts = _choose_parts(product(self.size[dim] for dim in dims), graph.target.most_parts)
+    most = min(graph.target.most_parts, graph.target.most_partial // max(results, 1))
+    parts = _choose_parts(product(self.size[dim] for dim in dims), most)
     if kind in ("argmax", "argmin") or results > limit or values < enough or parts == 1:
         return graph.reduction(self, dims, kind, dtype, keepdim)
     order = [*dims, *kept]

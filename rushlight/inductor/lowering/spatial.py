@@ -30,7 +30,7 @@ from rushlight.inductor.tensor_box import TensorBox
 @lowering("convolution")
 def convolve(graph, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
     kind = input.dtype
-    if not transposed and multiplies_by_words(input, weight, groups):
+    if not transposed and multiplies_by_words(graph, input, weight, groups):
         made = _convolve_by_words(graph, input, weight, stride, padding, dilation)
         return in_type(graph, _add_bias(graph, made, bias if bias is None else in_float32(graph, bias)), kind)
     if kind is not float32:

@@ -14,9 +14,10 @@ from rushlight.inductor.tensor_box import TensorBox
 MIN_PANEL_SHARE = 16  # with fewer output channels, most of a panel would be padding
 
 
-def multiplies_by_words(input: TensorBox, weight: TensorBox, groups: int) -> bool:
-    """Return whether a plain convolution of one or two dimensions is computed from bfloat16 pairs."""
-    if not (input.dtype is weight.dtype is bfloat16 and groups == 1 and len(weight.size) in (3, 4)):
+def multiplies_by_words(graph, input: TensorBox, weight: TensorBox, groups: int) -> bool:
+    """Return whether a plain convolution of one or two dimensions is computed from bfloat16 pairs by the processor."""
+    is_plain = input.dtype is weight.dtype is bfloat16 and groups == 1 and len(weight.size) in (3, 4)
+    if graph.target.keeps_halves or not is_plain:
         return False
     known = all(isinstance(size, int) and size for size in as_sizes(weight.size))
     return known and not has_one_filter(weight) and weight.size[0] >= MIN_PANEL_SHARE and costs.multiplies_in_tiles()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rushlight.core.algebra import Var
 from rushlight.inductor.codegen.triton.kernels import Choice, Launch
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.triton.interpreter import load_text
@@ -47,15 +48,20 @@ class Compiled:
     scratch: int = 0
 
 
-def spec_of(launch: Launch, choice: Choice | None = None, aligned: tuple[str, ...] | None = None) -> KernelSpec:
+def spec_of(
+    launch: Launch, choice: Choice | None = None, aligned: tuple[str, ...] | None = None,
+    values: Mapping[Var, int] | None = None,
+) -> KernelSpec:  # fmt: skip
     """Return what to compile for a launch: with its default constants unless `choice` gives others; `aligned` names the
-    pointers that are multiples of 16, all by default. Memory of a launcher is aligned, inputs may not be."""
+    pointers that are multiples of 16, all by default. Memory of a launcher is aligned, inputs may not be. Open sizes are small
+    unless `values` are given."""
     if aligned is None:
         aligned = tuple(name for name, kind in launch.parameters if kind.startswith("*"))
     chosen = choice or launch.choice
+    constants = launch.constants(values or {symbol: 1 for size in launch.open for symbol in size.free_variables()}, chosen)
     return KernelSpec(
-        launch.kernel, tuple(launch.parameters), chosen.constants, chosen.warps, chosen.stages, launch.options, aligned
-    )
+        launch.kernel, tuple(launch.parameters), constants, chosen.warps, chosen.stages, launch.options, aligned
+    )  # fmt: skip
 
 
 def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: int) -> Compiled:
@@ -67,11 +73,18 @@ def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: i
     positions = {name: position for position, (name, _) in enumerate(spec.parameters)}
     attributes = {(positions[name],): ALIGNED for name in spec.aligned}
     source = triton.compiler.ASTSource(functions[spec.name], signature, constexprs=spec.constants, attrs=attributes)
-    options = {"num_warps": spec.warps, "num_stages": spec.stages, **spec.options}
+    options = {"num_warps": spec.warps, "num_stages": spec.stages, "enable_fp_fusion": True, **spec.options}
     made = triton.compile(source, target=GPUTarget("cuda", capability, WARP), options=options)
     facts = made.metadata
     scratch = facts.global_scratch_size + facts.profile_scratch_size
     return Compiled(made.asm["cubin"], facts.name, facts.shared, facts.num_warps * WARP, scratch)
+
+
+def version() -> str:
+    """Return the compiler's version."""
+    import triton
+
+    return triton.__version__
 
 
 def work_of(program: TritonProgram) -> tuple[str, list[KernelSpec]]:

@@ -26,7 +26,9 @@ _KEPT_COPIES = 64  # CPU numbers that one call of a program may read
 class DeviceLauncher:
     """Runs one program on one device."""
 
-    def __init__(self, program: TritonProgram, name: str, index: int):
+    def __init__(self, program: TritonProgram, name: str, index: int, functions: dict[str, Any] | None = None):
+        """`functions` are the program's kernels, if its text was executed before."""
+        self._given = functions
         self.index = index
         self._program, self._name = program, name
         self._launches = program.kernels
@@ -36,7 +38,7 @@ class DeviceLauncher:
             name: [kind.startswith("*") for _, kind in launch.parameters] for name, launch in self._launches.items()
         }
         groups = [launch.group for launch in program.launches]
-        self._reason = ", ".join(dict.fromkeys(origin for group in groups for origin in group.origins()))
+        self._reason = ", ".join(dict.fromkeys(origin for group in groups for origin in group.origins())) or name
 
     def allocate(self, nbytes: int) -> StorageImpl:
         """Return memory of the caching allocator."""
@@ -109,8 +111,8 @@ class DeviceLauncher:
 
     @functools.cached_property
     def _functions(self) -> dict[str, Any]:
-        return compiler.load_text(self._program.kernel_source, self._name)
+        return self._given or compiler.load_text(self._program.kernel_source, self._name)
 
     @functools.cached_property
     def _interpreted(self) -> Any:
-        return interpreter.InterpreterLauncher(self._program, self._name)
+        return interpreter.InterpreterLauncher(self._program, self._name, self._given)

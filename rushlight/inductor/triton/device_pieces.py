@@ -24,6 +24,7 @@ from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.triton.device import DeviceLauncher
 from rushlight.inductor.triton.graph_calls import GraphedCalls
 from rushlight.inductor.triton.pieces import Observe, TritonCompiler, TritonPieces, reference_of, show
+from rushlight.inductor.triton.tuning import Tuner, limits_of
 from rushlight.inductor.write_backs import is_write_back
 
 native = LazyModule("rushlight.inductor.compile_fx")
@@ -58,7 +59,9 @@ def _programs(
 ) -> tuple[Callable[..., tuple], TritonPieces]:  # fmt: skip
     """Compile a graph that is on the GPU as a whole."""
     launcher = partial(DeviceLauncher, index=gpu.index) if options.target != "triton-text" else None
-    run, made = TritonCompiler(launcher, Precision(options.precision)).compile(module)
+    tune = Tuner(gpu.index, observe) if options.autotune and launcher is not None else None
+    compiler = TritonCompiler(launcher, Precision(options.precision), limits=limits_of(gpu.index), tune=tune)
+    run, made = compiler.compile(module)
     show(made, module, observe)
     return run or reference_of(module), made
 

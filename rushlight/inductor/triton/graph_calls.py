@@ -1,19 +1,21 @@
 """Compiled calls as CUDA graphs: after a few runs a call is captured once for each set of inputs' sizes, and then replayed.
 
 In: a callable over flat tensors that only launches kernels. Out: one that copies its inputs into the tensors that the capture
-read, and replays. Parameters and other inputs that stay in place are read where they are. Results are copied out of the graph's
-memory, so that they outlive the next replay. Stage: inductor, calling. """
+read, and replays. Parameters and other inputs that stay in place are read where they are. Results lie in the graph's memory.
+Those that are still used when the graph is replayed again are moved to memory of their own first. Stage: inductor, calling. """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 from rushlight.core.lazy_module import LazyModule
+from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import count_write
 from rushlight.core.thread_state import state
-from rushlight.cuda import runtime
+from rushlight.cuda import runtime, tensors
 from rushlight.ops.registry import aten
 
 graphs, streams = map(LazyModule, ("rushlight.cuda.graphs", "rushlight.cuda.streams"))
@@ -21,15 +23,33 @@ _WARM_UP_CALLS = 2  # in the first call kernels are loaded; inputs that lie wher
 _MAX_CAPTURES = 16  # sets of sizes
 
 
-class _Captured(NamedTuple):
+class _Lent:
+    """Owns memory of a graph while results lie in it: the `buffer` of their storage. `readers` are the streams that use the
+    graph's results."""
+
+    __slots__ = ("data_ptr", "nbytes", "_memory", "_readers")
+
+    def __init__(self, memory: object, readers: set[int]):
+        self.data_ptr, self.nbytes, self._memory, self._readers = memory.data_ptr, memory.nbytes, memory, readers
+
+    def record_stream(self, stream: int) -> None:
+        """Keep the next replay from writing to the memory before the present work of a stream is done."""
+        self._readers.add(stream)
+
+
+@dataclass
+class _Captured:
     """A captured call: the graph, the copies of inputs by position, the addresses of other inputs, the positions of inputs that
-    are written to, and the results."""
+    are written to, and the results. `lent` are the storages of the last results, weakly, and `readers` the streams that use
+    them."""
 
     graph: object
     static: dict[int, Tensor]
     fixed: dict[int, int]
     written: list[int]
     results: Sequence[object]
+    lent: list[weakref.ref[StorageImpl]] = field(default_factory=list)
+    readers: set[int] = field(default_factory=set)
 
 
 class GraphedCalls:
@@ -46,10 +66,12 @@ class GraphedCalls:
         """Return the flat outputs."""
         self._check_constants()
         key = tuple([_describe(value) for value in inputs])
+        if graphs.is_current_stream_capturing():
+            return self._run(*inputs)
         found = self._captured.get(key)
         if found is not None and all(inputs[position]._impl.data_ptr == address for position, address in found.fixed.items()):
             return self._replay(found, inputs)
-        return self._run(*inputs) if graphs.is_current_stream_capturing() else self._warm_up(key, inputs)
+        return self._warm_up(key, inputs)
 
     def _check_constants(self) -> None:
         """Forget all captures when a constant has changed: a graph may read results of loops over constants."""
@@ -91,21 +113,54 @@ class GraphedCalls:
     def _replay(self, found: _Captured, inputs: tuple) -> tuple:
         for position, target in found.static.items():
             aten("copy_")(target, inputs[position].detach())
+        _take_back(found, self._index)
         found.graph.replay()
+        found.readers.add(runtime.current_stream(self._index))
         for position in found.written:
             if position in found.static:
                 aten("copy_")(inputs[position].detach(), found.static[position])
             else:
                 count_write(inputs[position]._impl)
+        return self._results(found, inputs)
+
+    def _results(self, found: _Captured, inputs: tuple) -> tuple:
+        """Return the results; an input that is a result is the caller's, and views of inputs and constants are copied."""
         given = {id(target): inputs[position] for position, target in found.static.items()}
-        return tuple([_result(value, given, inputs) for value in found.results])
+        given |= {id(value): value for value in inputs if isinstance(value, Tensor)}
+        others = {id(tensor._impl.storage) for tensor in (*found.static.values(), *self._constants)}
+        others |= {id(value._impl.storage) for value in inputs if isinstance(value, Tensor)}
+        storages: dict[int, StorageImpl] = {}
+
+        def result(value: object) -> object:
+            if not isinstance(value, Tensor) or id(value) in given:
+                return given.get(id(value), value)
+            if id(value._impl.storage) in others:
+                return aten("clone")(value.detach())
+            return _lend(value, storages, found)
+
+        return tuple([result(value) for value in found.results])
 
 
-def _result(value: object, given: dict[int, Tensor], inputs: tuple) -> object:
-    """Return a result outside of the graph's memory; an input that is a result is the caller's."""
-    if not isinstance(value, Tensor) or any(value is each for each in inputs):
-        return value
-    return given[id(value)] if id(value) in given else aten("clone")(value.detach())
+def _lend(value: Tensor, storages: dict[int, StorageImpl], found: _Captured) -> Tensor:
+    """Return a tensor over a graph's memory; `storages` are those of the other results by the captured ones."""
+    impl, own = value._impl, value._impl.storage
+    made = storages.get(id(own))
+    if made is None:
+        made = storages[id(own)] = StorageImpl(_Lent(own.buffer, found.readers), own.nbytes, own.device, own.data_ptr)
+        found.lent.append(weakref.ref(made))
+    return tensors.over(made, impl.sizes, impl.strides, impl.storage_offset, impl.dtype)
+
+
+def _take_back(found: _Captured, index: int) -> None:
+    """Make a graph's memory free for the next replay: results that are still used are moved to memory of their own."""
+    for lent in found.lent:
+        storage = lent()
+        if storage is not None and type(storage.buffer) is _Lent:
+            tensors.move_storage(storage)
+    found.lent.clear()
+    for stream in found.readers - {runtime.current_stream(index)}:
+        runtime.let_wait(index, stream)
+    found.readers.clear()
 
 
 def _version(value: Tensor | int) -> int:

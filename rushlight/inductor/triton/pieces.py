@@ -10,6 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
@@ -17,6 +18,7 @@ from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter
 from rushlight.fx.node import Node
 from rushlight.fx.passes.split import split_by_support
+from rushlight.inductor.codegen.triton.kernels import Limits
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.codegen.triton.program_writer import TritonProgramWriter
 from rushlight.inductor.codegen.triton.templates import Precision
@@ -32,6 +34,7 @@ from rushlight.inductor.splitting import constant_arguments
 from rushlight.inductor.support import is_supported
 from rushlight.inductor.triton.graph import TritonGraph
 from rushlight.inductor.triton.launcher import Launcher
+from rushlight.inductor.triton.module import module_text
 from rushlight.inductor.write_backs import is_write_back
 from rushlight.inductor.written_inputs import noting_writes
 
@@ -39,6 +42,7 @@ interpreter, sanitizer = (LazyModule(f"rushlight.inductor.triton.{name}") for na
 
 Observe = Callable[..., None]
 MakeLauncher = Callable[[TritonProgram, str], Launcher]
+Tune = Callable[[LoweredGraph, TritonProgram, Launcher], None]
 
 
 @dataclass
@@ -57,9 +61,14 @@ class TritonPieces:
 
 class TritonCompiler:
     """Compiles graphs for one launcher; None only writes their programs. Without `counts_writes`, the caller counts writes to
-    inputs in their versions."""
+    inputs in their versions. `limits` are those of the launcher's device. `tune` sets the choices of a program's launches."""
 
-    def __init__(self, make_launcher: MakeLauncher | None, precision: Precision, counts_writes: bool = True):
+    def __init__(
+        self, make_launcher: MakeLauncher | None, precision: Precision, counts_writes: bool = True,
+        limits: Limits | None = None, tune: Tune | None = None,
+    ):  # fmt: skip
+        self.limits = limits
+        self.tune = tune
         self.counts_writes = counts_writes
         self.make_launcher = make_launcher
         self.precision = precision
@@ -110,11 +119,13 @@ class TritonCompiler:
 
     def _compile_piece(self, module: GraphModule, made: TritonPieces) -> Callable[..., tuple] | None:
         lowered = fuse_attention(GraphLowering(module, GPU).run())
-        program = TritonProgramWriter(lowered, self.precision).write()
+        program = TritonProgramWriter(lowered, self.precision, self.limits).write()
         made.programs.append((lowered, program))
         if self.make_launcher is None:
             return None
         launcher = self.make_launcher(program, f"<Triton program {len(made.programs)} of {id(module)}>")
+        if self.tune is not None:
+            self.tune(lowered, program, launcher)
         constants = {buffer.target: getattr(module, buffer.target) for buffer in program.constants}
         reference = reference_of(module)
         run = TritonGraph(lowered, program, launcher, constants, reference)
@@ -140,11 +151,12 @@ def compile_for(module: GraphModule, target: str, precision: str, observe: Obser
 
     `observe` is called with the stages "graph_breaks", "loops", "fusion", "memory" and "code". TritonMissing without Triton.
     """
-    launchers = {
-        "triton-interpreter": lambda: interpreter.InterpreterLauncher, "triton-sanitizer": lambda: sanitizer.SanitizingLauncher,
-        "triton-text": lambda: None,
-    }  # fmt: skip
-    run, made = TritonCompiler(launchers[target](), Precision(precision)).compile(module)
+    launcher, tune = None, None
+    if target == "triton-interpreter":
+        launcher = interpreter.InterpreterLauncher
+    elif target == "triton-sanitizer":
+        launcher, tune = sanitizer.SanitizingLauncher, sanitizer.make_tiles_small
+    run, made = TritonCompiler(launcher, Precision(precision), tune=tune).compile(module)
     show(made, module, observe)
     return run or reference_of(module)
 
@@ -159,6 +171,8 @@ def show(made: TritonPieces, module: GraphModule, observe: Observe) -> None:
         observe("fusion", lambda program=program: "\n\n".join(map(str, program.groups)), lambda program=program: program, part)
         observe("memory", lambda program=program: str(program.arena), lambda program=program: program, part)
     observe("code", lambda: made.source, lambda: made, part)
+    for lowered, program in made.programs:
+        observe("module", partial(module_text, lowered, program), lambda program=program: program, part)
 
 
 def reference_of(module: GraphModule) -> Callable[..., tuple]:

@@ -3,7 +3,7 @@
 The interpreter runs the programs of a launch one after the other, so that races between them give the right numbers there; and
 it reads and writes wherever a pointer leads. Here an access outside of the memory of the launch's arguments is an error, and so
 are two accesses to an element, one of them a store, that a device may run in any order: by different programs, or by different
-lanes of one program without a barrier between them.
+lanes of one program without a barrier between them. Tiles are small, so that launches have several programs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,16 +19,27 @@ import numpy as np
 from rushlight.core.storage import StorageImpl, allocate
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.codegen.triton.wrapper import wrapper_text
+from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.triton.interpreter import InterpreterLauncher, interpreting_triton
 
 LOAD, STORE, ATOMIC = 0, 1, 2
 _KINDS = ("loads", "stores", "atomically changes")
 _GUARD = 4096  # bytes after each buffer that belong to no buffer
 _STATUS_BYTES = 4
+_TILES = {"XBLOCK": 8, "YBLOCK": 8, "ROWS": 16, "COLUMNS": 16, "DEPTH": 16}  # a product's are 16 at least
 
 
 class KernelFault(RuntimeError):
     """A kernel reads or writes what it must not."""
+
+
+def make_tiles_small(lowered: LoweredGraph, program: TritonProgram, launcher: object) -> None:
+    """Give a program's launches small tiles, so that small tensors, too, take several programs, whose accesses can meet."""
+    for launch in program.launches:
+        constants = {name: min(size, _TILES.get(name, size)) for name, size in launch.choice.constants.items()}
+        launch.choice = replace(launch.choice, constants=constants)
+    program.wrapper_source = wrapper_text(lowered, program)
 
 
 @dataclass

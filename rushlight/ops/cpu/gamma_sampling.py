@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rushlight.core.generator import Generator, default_generator
+from rushlight.core.generator import Generator, cpu_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import operand
 from rushlight.ops.cpu.implicit_slopes import beta_slope, gamma_slope
@@ -76,7 +76,7 @@ def _gamma(alpha: float, numbers: _Numbers) -> float:
 
 def _draw(self: Tensor, generator: Generator | None) -> np.ndarray:
     alphas = operand(self, self.dtype)
-    with _Numbers(generator or default_generator) as numbers:
+    with _Numbers(cpu_generator(generator)) as numbers:
         drawn = [_gamma(alpha, numbers) for alpha in alphas.reshape(-1).tolist()]
     # Clamp away from 0, whose logarithm would be infinite.
     return np.maximum(np.array(drawn, np.float64).reshape(alphas.shape), _least(self))

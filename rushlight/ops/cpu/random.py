@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core.dtype import ALL, bool_, dtype, finfo, float32, float64, int64
-from rushlight.core.generator import Generator, default_generator
+from rushlight.core.generator import Generator, cpu_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, make
 from rushlight.ops.meta.checks import check_writable, not_implemented
@@ -49,7 +49,7 @@ def uniform_(self, *bounds, generator=None, **named):
         return self
     check_uniform(self, low, high)
     check_writable(self, "uniform_")
-    source = generator or default_generator
+    source = cpu_generator(generator)
     with source.lock:
         if source.twister.uniform(self, low, high):
             return self
@@ -75,7 +75,7 @@ def normal_(self, mean=0.0, std=1.0, *, generator=None):
         normal_(view_as_real(self), mean, std / math.sqrt(2), generator=generator)
         return self
     check_writable(self, "normal_")
-    source, impl = generator or default_generator, self._impl
+    source, impl = cpu_generator(generator), self._impl
     with source.lock:
         if source.twister.normal(self, mean, std):
             return self
@@ -144,7 +144,7 @@ def random_from(self, *bounds, generator=None, **named):
     check_writable(self, "random_")
     if kind.is_floating_point:
         low, end = _representable_bounds(low, end, kind)
-    source = generator or default_generator
+    source = cpu_generator(generator)
     with source.lock:
         if source.twister.integers(self, low, end - low):
             return self
@@ -178,7 +178,7 @@ def bernoulli_(self, p=0.5, *, generator=None):
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     check_writable(self, "bernoulli_")
-    return fill_bernoulli(self, p, generator or default_generator)
+    return fill_bernoulli(self, p, cpu_generator(generator))
 
 
 def fill_bernoulli(self: Tensor, p: float, source: Generator) -> Tensor:
@@ -200,7 +200,7 @@ def randperm(n, *, dtype=None, layout=None, device=None, pin_memory=None, genera
     if n > limit + 1:
         raise RuntimeError(f"n is too large for result tensor type: got {n} for {kind}")
     order = list(range(n))
-    draws = (generator or default_generator).draw32(max(n - 1, 0))
+    draws = cpu_generator(generator).draw32(max(n - 1, 0))
     offsets = (draws % np.arange(n, 1, -1, dtype=np.uint64)).tolist()
     for first, offset in enumerate(offsets):
         second = first + offset

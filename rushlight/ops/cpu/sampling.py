@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from rushlight.core.dtype import bool_, float64, int64
-from rushlight.core.generator import Generator, default_generator
+from rushlight.core.generator import Generator, cpu_generator
 from rushlight.core.tensor import Tensor
 from rushlight.ops.cpu.common import convert, operand
 from rushlight.ops.cpu.quiet import quietly
@@ -33,7 +33,7 @@ from rushlight.ops.registry import cpu
 def cauchy_(self, median=0.0, sigma=1.0, *, generator=None):
     check_cauchy(self, median, sigma)
     check_writable(self, "cauchy_")
-    source = generator or default_generator
+    source = cpu_generator(generator)
     with source.lock:
         return fill_random(self, lambda count: median + sigma * np.tan(math.pi * (source.uniform64(count) - 0.5)))
 
@@ -46,7 +46,7 @@ def _exponential(source: Generator, count: int, lambd: float) -> np.ndarray:
 def exponential_(self, lambd=1.0, *, generator=None):
     check_exponential(self, lambd)
     check_writable(self, "exponential_")
-    source = generator or default_generator
+    source = cpu_generator(generator)
     with source.lock:
         return fill_random(self, lambda count: _exponential(source, count, lambd))
 
@@ -55,7 +55,7 @@ def exponential_(self, lambd=1.0, *, generator=None):
 def geometric_(self, p, *, generator=None):
     check_geometric(self, p)
     check_writable(self, "geometric_")
-    source = generator or default_generator
+    source = cpu_generator(generator)
 
     def trials(count: int) -> np.ndarray:
         return np.ceil(quietly(np.log, source.uniform64(count)) / math.log1p(-p))
@@ -68,7 +68,7 @@ def geometric_(self, p, *, generator=None):
 def log_normal_(self, mean=1.0, std=2.0, *, generator=None):
     check_log_normal(self, std)
     check_writable(self, "log_normal_")
-    source = generator or default_generator
+    source = cpu_generator(generator)
     with source.lock:
         return fill_random(self, lambda count: quietly(np.exp, source.normal(count) * std + mean))
 
@@ -79,7 +79,7 @@ def random_(self, *, generator=None):
     if kind.is_complex:
         raise not_implemented("random_", kind)
     check_writable(self, "random_")
-    source, wide = generator or default_generator, kind in (float64, int64)
+    source, wide = cpu_generator(generator), kind in (float64, int64)
     span = np.uint64(largest_random(kind) + 1)
 
     def integers(count: int) -> np.ndarray:
@@ -96,7 +96,7 @@ def bernoulli_(self, p, *, generator=None):
     chances = np.broadcast_to(operand(p, p.dtype), self._impl.sizes)
     if chances.size and not (chances.min() >= 0 and chances.max() <= 1):
         raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true: bernoulli_ got probabilities outside [0, 1]")
-    source = generator or default_generator
+    source = cpu_generator(generator)
     draw = source.uniform64 if p.dtype is float64 else source.uniform32
     with source.lock:
         # Numbers are drawn in the memory order of `self`, each for the probability at its position.
@@ -111,7 +111,7 @@ def bernoulli_(self, p, *, generator=None):
 @cpu("multinomial")
 def multinomial(self, num_samples, replacement=False, *, generator=None):
     sizes = check_multinomial(self, num_samples, replacement)
-    source, weights = generator or default_generator, operand(self, self.dtype)
+    source, weights = cpu_generator(generator), operand(self, self.dtype)
     repeated = replacement and num_samples > 1
     if weights.size and not (np.isfinite(weights).all() and (weights >= 0).all()):
         wrong = "probability tensor contains either `inf`, `nan` or element < 0"
@@ -152,7 +152,7 @@ def poisson(self, generator=None):
     rates = operand(self, self.dtype)
     if rates.size and not ((rates >= 0) & np.isfinite(rates)).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative and finite")
-    return contiguous(draw_poisson(generator or default_generator, rates), self.dtype)
+    return contiguous(draw_poisson(cpu_generator(generator), rates), self.dtype)
 
 
 @cpu("binomial")
@@ -162,4 +162,4 @@ def binomial(count, prob, generator=None):
             f"binomial: expected count and prob to have one floating point dtype, but got {count.dtype} and {prob.dtype}"
         )
     counts, chances = np.broadcast_arrays(operand(count, count.dtype), operand(prob, prob.dtype))
-    return contiguous(draw_binomial(generator or default_generator, counts, chances), count.dtype)
+    return contiguous(draw_binomial(cpu_generator(generator), counts, chances), count.dtype)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import rushlight as torch
 from rushlight.aot.functionalize import functionalize
-from rushlight.fx.proxy_tensor import capture
+from rushlight.fx.proxy_tensor import capture, make_fx
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.triton.pieces import TritonCompiler, TritonPieces
 
 
-def pieces_of(function, *inputs, launcher=None, precision: str = "ieee") -> tuple:
+def pieces_of(function, *inputs, launcher=None, precision: str = "ieee", dynamic: bool = False) -> tuple:
     """The callable (None without a launcher) and the pieces of a function's graph."""
     with torch.no_grad():
-        module = capture(function, inputs).module
+        module = make_fx(function, tracing_mode="symbolic")(*inputs) if dynamic else capture(function, inputs).module
     functionalize(module)
     return TritonCompiler(launcher, Precision(precision)).compile(module)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rushlight as torch
+from rushlight.inductor.codegen.triton import loops, sorts
 from tests.inductor.triton.interpreted import check
 
 F = torch.nn.functional
@@ -23,6 +24,14 @@ INTEGER = "add sub mul maximum minimum bitwise_and bitwise_or bitwise_xor bitwis
 
 def test_functions_of_one_number():
     check(lambda x: tuple(getattr(torch, name)(x) for name in UNARY), NUMBERS)
+
+
+def test_functions_of_float64():
+    x = torch.cat([NUMBERS, torch.linspace(-2, 30, 65)]).double()
+    y = torch.linspace(-1, 1, 65, dtype=torch.float64)
+    wide = [name for name in UNARY if name != "erfinv"]
+    check(lambda x, y: (*(getattr(torch, name)(x) for name in wide), torch.asin(y), torch.acos(y)), x, y, rtol=1e-12, atol=1e-13)
+    check(lambda x, y: torch.atan2(x, y), x.repeat(len(x)), x.repeat_interleave(len(x)), rtol=1e-12, atol=1e-15)
 
 
 def test_activations():
@@ -92,13 +101,34 @@ def test_places_of_extrema_and_products(dim):
     check(found, (torch.randn(5, 7, 6) * 3).to(torch.int64))
 
 
+@pytest.fixture
+def short_tiles(monkeypatch):
+    """Rows of more than 1024 columns are reduced in loops."""
+    monkeypatch.setattr(loops, "MAX_HELD", 1024)
+    monkeypatch.setattr(loops, "MAX_PERSISTENT", 1024)
+
+
+@pytest.mark.usefixtures("short_tiles")
 def test_long_rows_are_reduced_in_loops():
     x = torch.randn(3, 9000)
     x[0, 10] = x[0, 20] = 9.0
-    check(lambda x: torch.softmax(x, -1), x)
+    pieces = check(lambda x: torch.softmax(x, -1), x)
+    assert [launch.kind for _, program in pieces.programs for launch in program.launches] == ["rows_in_loops"]
     check(lambda x, w: F.layer_norm(x, (9000,), w), x, torch.randn(9000))
     x[1, 8999] = x[2, 5] = x[2, 8000] = NAN
     check(lambda x: (x.sum(-1), x.amax(-1), x.amin(-1), x.argmax(-1), x.argmin(-1)), x, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.usefixtures("short_tiles")
+def test_variances_far_from_zero():
+    x = torch.randn(2, 9000) + 1e6
+    check(lambda x: (torch.var(x, -1), *torch.var_mean(x[:, :900], -1), torch.var(x)), x, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_many_columns_are_split():
+    pieces = check(lambda x: x.sum(0), torch.randn(4100, 40), rtol=1e-4, atol=1e-3)
+    ((_, program),) = pieces.programs
+    assert [launch.choice.constants["XBLOCK"] for launch in program.launches] == [32, 32]
 
 
 def test_reductions_to_few_results_are_split():
@@ -146,11 +176,24 @@ def test_scattered_extrema_keep_nan(reduce):
     check(lambda x, i, s: x.scatter_reduce(0, i[:, None].expand(4, 7), s, reduce), x, i, s)
 
 
-def test_what_has_no_atomic_operation_runs_in_eager():
-    x, i, s = torch.randn(5, 7), torch.tensor([4, 0, 2, 2]), torch.randn(4, 7)
-    pieces = check(lambda x, i, s: x.scatter_reduce(0, i[:, None].expand(4, 7), s, "prod") + 1, x, i, s, eager=True)
-    assert pieces.eager == {"scatter_reduce": "there is no atomic prod of torch.float32"}
-    assert "# scatter_reduce runs as an eager kernel: there is no atomic prod of torch.float32" in pieces.source
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64, torch.int64, torch.int32, torch.int8, torch.uint8])
+@pytest.mark.parametrize("reduce", ["prod", "sum", "amax", "amin"])
+def test_scatters_of_all_types(reduce, kind):
+    x, i = (torch.randn(5, 7) * 3).to(kind), torch.tensor([4, 0, 2, 2, 2, 4])
+    s = (torch.randn(6, 7) * 3).to(kind)
+    check(lambda x, i, s: x.scatter_reduce(0, i[:, None].expand(6, 7), s, reduce), x, i, s, rtol=1e-3, atol=1e-3)
+    check(lambda x, i, s: x.index_add(0, i, s), x, i, s, rtol=1e-3, atol=1e-2)
+
+
+def test_scatters_in_place_of_bytes():
+    def step(x, i, s):
+        return x.index_add_(0, i, s) + 1
+
+    found = []
+    for run in (step, torch.compile(step, options={"target": "triton-interpreter"})):
+        x = torch.arange(40, dtype=torch.uint8).view(8, 5)
+        found.append((run(x, torch.tensor([7, 0, 7]), torch.full((3, 5), 100, dtype=torch.uint8)), x))
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("dim", [0, 1])
@@ -175,8 +218,19 @@ def test_sorts(kind):
           torch.randperm(84).view(4, 21).to(kind))  # fmt: skip
 
 
-def test_rows_that_are_too_long_to_sort_run_in_eager():
-    assert "sort" in check(lambda x: torch.sort(x)[0], torch.randn(2, 5000), eager=True).eager
+@pytest.mark.parametrize("kind", [torch.float32, torch.int64, torch.float64, torch.int16])
+@pytest.mark.parametrize("descending", [False, True])
+def test_long_rows_are_sorted_in_runs_that_are_merged(kind, descending, monkeypatch):
+    for name, value in {"MAX_SORTED": 32, "MAX_RANKED": 32, "CHUNK": 16, "RANKED_CHUNK": 16}.items():
+        monkeypatch.setattr(sorts, name, value)
+    x = (torch.randn(3, 150) * 9).to(kind).round()
+    if kind.is_floating_point:
+        x[1, 2], x[0, 70], x[0, 3], x[2, 5], x[2, 6] = NAN, INF, -INF, -0.0, 0.0
+    pieces = check(lambda x: torch.sort(x, stable=True, dim=-1, descending=descending), x)
+    ((_, program),) = pieces.programs
+    assert [launch.kind for launch in program.launches] == ["sorted_chunks", *["merged_runs"] * 4, "sorted_values"]
+    check(lambda x: torch.sort(x + 1, stable=True, dim=0, descending=descending), x.t().contiguous())
+    check(lambda x: torch.topk(x, 40, largest=descending)[0], torch.randn(2, 64).to(torch.float32))
 
 
 def test_random_numbers_are_those_of_native_code():
@@ -210,6 +264,20 @@ def test_open_sizes_of_places_and_masks():
         x, ours, theirs = torch.randn(rows, 6), torch.zeros(20, 6), torch.zeros(20, 6)
         torch.testing.assert_close(run(ours, x, 2), store(theirs, x, 2))
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_elements_past_32_bits(dynamic):
+    """The last of 2^31 + 70 bytes; the pages of the others are never touched."""
+    x = torch.empty(2**31 + 70, dtype=torch.uint8)
+    x[-60:] = 0
+    x[-5:] = 7
+    run = torch.compile(lambda x, y: x[-60:] + y, dynamic=dynamic, options={"target": "triton-interpreter"})
+    assert run(x, torch.ones(60, dtype=torch.uint8)).tolist() == [1] * 55 + [8] * 5
+
+
+def test_numbers_past_32_bits_made_of_small_indices():
+    check(lambda x: (torch.arange(0, 2**40, 2**34) + x, torch.linspace(0, 2**40, 64)), torch.zeros(64, dtype=torch.int64))
 
 
 def test_a_graph_without_inputs():

@@ -29,6 +29,15 @@ def test_products_of_halves_stay_halves(kind):
     assert "left_0 = tl.load(in_ptr0 + (k_across + 40*x), x_mask & k_across_mask, other=0)\n" in pieces.source
 
 
+def test_programs_share_the_depth_of_products_with_few_results():
+    a, b, bias = torch.randn(20, 1100), torch.randn(1100, 40), torch.randn(40)
+    pieces = check(lambda a, b, c: F.gelu(a @ b + c), a, b, bias, rtol=1e-3, atol=1e-3)
+    ((_, program),) = pieces.programs
+    assert [launch.kind for launch in program.launches] == ["product", "sums"]
+    check(lambda a, b: a @ b, torch.randn(3, 5, 2000), torch.randn(3, 2000, 4), rtol=1e-3, atol=1e-3)
+    check(lambda a, b: a @ b, a.bfloat16(), b.bfloat16(), rtol=3e-2, atol=0.5)
+
+
 @pytest.mark.parametrize("kind", [torch.float64, torch.int64])
 def test_products_summed_in_their_own_type(kind):
     check(lambda a, b: a @ b, (torch.randn(9, 7) * 5).to(kind), (torch.randn(7, 5) * 5).to(kind))
@@ -103,6 +112,22 @@ def test_gradients_of_attention(causal, with_mask):
     check(lambda q, k, v, *m: attention(q, k, v, 0.0, causal, attn_mask=m[0] if m else None), q, k, v, *masks, **CLOSE)
     check(lambda g, q, k, v, o, s, *m: attention_backward(g, q, k, v, o, s, 0.0, causal, attn_mask=m[0] if m else None),
           grad, q, k, v, out, sums, *masks, **CLOSE)  # fmt: skip
+
+
+@pytest.mark.parametrize("queries, keys", [(64, 64), (32, 96), (96, 32)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_whose_tiles_divide_its_lengths(queries, keys, causal):
+    q, k, v, grad = heads(queries, keys, keys, queries)
+    out, sums = attention(q, k, v, 0.0, causal)
+    pieces = check(lambda q, k, v: attention(q, k, v, 0.0, causal), q, k, v, **CLOSE)
+    assert "q_mask" not in pieces.source and pieces.source.count("k <= q") == causal
+    check(lambda g, q, k, v, o, s: attention_backward(g, q, k, v, o, s, 0.0, causal), grad, q, k, v, out, sums, **CLOSE)
+
+
+def test_gradients_of_attention_of_halves():
+    q, k, v, grad = heads(128, 128, 128, 128, kind=torch.bfloat16)
+    out, sums = attention(q, k, v, 0.0, True)
+    check(lambda g, q, k, v, o, s: attention_backward(g, q, k, v, o, s, 0.0, True), grad, q, k, v, out, sums, **HALF)
 
 
 def capped(q, k, v):

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rushlight as torch
+from rushlight.inductor import costs
 from rushlight.inductor.codegen.triton.wrapper import grid_sizes
 from tests.inductor.triton.interpreted import pieces_of
 
@@ -47,7 +48,7 @@ PROGRAMS = {
     "fused_chain": (fused_chain, torch.zeros(5, 7), torch.zeros(7), torch.zeros(3, dtype=torch.int64)),
     "softmax": (softmax, torch.zeros(64, 1000)),
     "layer_norm": (layer_norm, torch.zeros(64, 768), torch.zeros(768), torch.ones(768)),
-    "long_layer_norm": (long_layer_norm, torch.zeros(4, 20000), torch.zeros(20000), torch.ones(20000)),
+    "long_layer_norm": (long_layer_norm, torch.zeros(100, 40000), torch.zeros(40000), torch.ones(40000)),
     "gelu_layer": (gelu_layer, torch.zeros(512, 768).bfloat16(), torch.zeros(3072, 768).bfloat16(), torch.zeros(3072).bfloat16()),
     "attention": (attention, *(torch.zeros(2, 4, 128, 64).bfloat16() for _ in range(3))),
 }
@@ -83,6 +84,29 @@ def test_large_tensors_are_indexed_by_64_bits():
     wide = torch.zeros(1).expand(2**31 + 5)
     assert "x = tl.program_id(0).to(tl.int64) * XBLOCK" in pieces_of(lambda x: x + 1, wide)[1].source
     assert "x = tl.program_id(0) * XBLOCK" in pieces_of(lambda x: x + 1, wide[:1000])[1].source
+
+
+def test_open_sizes_are_indexed_by_the_bits_that_they_need():
+    _, pieces = pieces_of(lambda x, y: (x + y,), torch.zeros(40, 40), torch.zeros(40), dynamic=True)
+    ((_, program),) = pieces.programs
+    (launch,) = program.launches
+    symbols = {symbol: 50000 for size in launch.open for symbol in size.free_variables()}
+    assert launch.constants(symbols)["INDEX"] == 64
+    assert launch.constants(dict.fromkeys(symbols, 40000))["INDEX"] == 32
+    assert ">= 2147483648 else 32" in program.wrapper_source
+
+
+def test_text_does_not_depend_on_the_host(monkeypatch):
+    def layers(x, w, image, filters):
+        return (w.t() @ x, F.conv2d(image, filters, padding=1))
+
+    given = [torch.zeros(size).bfloat16() for size in ((40, 48), (40, 32), (2, 16, 9, 9), (32, 16, 3, 3))]
+    texts = []
+    for has_pairs in (False, True):
+        for name in ("multiplies_pairs", "multiplies_in_tiles"):
+            monkeypatch.setattr(costs, name, lambda found=has_pairs: found)
+        texts.append(pieces_of(layers, *given)[1].source)
+    assert texts[0] == texts[1] and "tiles_mm" not in texts[0]
 
 
 def test_precision_of_products_follows_the_setting():

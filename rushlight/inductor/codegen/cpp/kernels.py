@@ -18,6 +18,7 @@ from rushlight.inductor.codegen.cpp.expressions import SCALAR, StatementWriter, 
 from rushlight.inductor.codegen.cpp.runs import runs_of
 from rushlight.inductor.codegen.cpp.segments import cuts_of
 from rushlight.inductor.codegen.cpp.types import c_type, compute_type, size_operand, size_text
+from rushlight.inductor.codegen.parameters import BufferParameters
 from rushlight.inductor.codegen.passes import assign_passes
 from rushlight.inductor.ir import (
     Buffer,
@@ -77,38 +78,24 @@ class Kernel:
         return f"static void {name}({', '.join(parameters)}) {{\n{body}\n}}"
 
 
-class KernelWriter:
+class KernelWriter(BufferParameters):
     """Base of loop and template kernels; assigns parameters in order of first use.
 
     `scratch` is the name of the threads' scratch memory and its bytes per thread.
     """
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], spilled: set[str] = frozenset()):
+        super().__init__(buffers)
         self.group = group
-        self.buffers = buffers
         self.kernel = Kernel()
         self.stored = group.stored | set(spilled)
         self.scratch: tuple[str, str] | None = None
-        self._names: dict[tuple[str, bool], str] = {}
 
-    def element_type(self, name: str) -> dtype:
-        """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
-        return self.buffers[name].layout.dtype.to_real()
-
-    def pointer(self, name: str, write: bool = False) -> str:
-        """Return the parameter for reading or writing a buffer."""
-        written = self._names.get((name, True))
-        if written is not None:
-            return written
-        found = self._names.get((name, write))
-        if found is None:
-            prefix = "out" if write else "in"
-            found = f"{prefix}{sum(key[1] == write for key in self._names)}"
-            self._names[name, write] = found
-            kind = f"{'' if write else 'const '}{c_type(self.element_type(name))}*"
-            self.kernel.parameters.append((kind, found))
-            self.kernel.arguments.append(name)
-        return found
+    def add_pointer(self, parameter: str, name: str, write: bool) -> None:
+        """Add a parameter to the kernel."""
+        kind = f"{'' if write else 'const '}{c_type(self.element_type(name))}*"
+        self.kernel.parameters.append((kind, parameter))
+        self.kernel.arguments.append(name)
 
     def stores_past_caches(self, name: str, domain: tuple[Size, Size]) -> bool:
         """Return whether a member's rows are contiguous and exceed the caches, so that they are written by non-temporal

@@ -1,11 +1,21 @@
 """Scalar functions for Triton kernels. A kernel's text contains those that it calls; this module itself is never imported.
 
 Semantics and polynomials are those of the native headers (`include/rushlight/elementwise.h`, `math.h`, `philox.h`): only
-functions of `tl` are called, so that Triton's interpreter runs them too.
+functions of `tl` are called, so that Triton's interpreter runs them too. Quotients of exponentials, which are approximate
+themselves, take the faster division with an error of up to two units in the last place.
 """
 
 import triton
 import triton.language as tl
+
+
+@triton.jit
+def as_index(x, BITS: tl.constexpr):
+    """An integer as an index of 32 or 64 bits."""
+    if BITS == 64:
+        return x.to(tl.int64)
+    else:
+        return x.to(tl.int32)
 
 
 @triton.jit
@@ -67,13 +77,19 @@ def truncate(x):
 @triton.jit
 def larger(a, b):
     """The maximum; NaN if either operand is."""
-    return tl.where((a > b) | (a != a), a, b)
+    if a.dtype.is_floating():
+        return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        return tl.where(a > b, a, b)
 
 
 @triton.jit
 def smaller(a, b):
     """The minimum; NaN if either operand is."""
-    return tl.where((a < b) | (a != a), a, b)
+    if a.dtype.is_floating():
+        return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    else:
+        return tl.where(a < b, a, b)
 
 
 @triton.jit
@@ -222,23 +238,63 @@ def integer_power(a, b):
 
 @triton.jit
 def tangent(x):
-    return divide(tl.sin(x), tl.cos(x))
+    return tl.sin(x) / tl.cos(x)
 
 
 @triton.jit
 def arctangent_reduced(t):
     """The arc tangent of 0 <= t <= 1."""
-    square = t * t
-    tail = square * 0.0011348784 - 0.0074226377
-    tail = tail * square + 0.022760341
-    tail = tail * square - 0.044946447
-    tail = tail * square + 0.06759572
-    tail = tail * square - 0.088188484
-    tail = tail * square + 0.110602446
-    tail = tail * square - 0.14280131
-    tail = tail * square + 0.19999693
-    tail = tail * square - 0.33333328
-    return tail * square * t + t
+    if t.dtype == tl.float64:
+        return arctangent_reduced_wide(t)
+    else:
+        square = t * t
+        tail = square * 0.0011348784 - 0.0074226377
+        tail = tail * square + 0.022760341
+        tail = tail * square - 0.044946447
+        tail = tail * square + 0.06759572
+        tail = tail * square - 0.088188484
+        tail = tail * square + 0.110602446
+        tail = tail * square - 0.14280131
+        tail = tail * square + 0.19999693
+        tail = tail * square - 0.33333328
+        return tail * square * t + t
+
+
+@triton.jit
+def arctangent_reduced_wide(t):
+    """The same of float64, by a rational function (Moshier, Cephes), around 0 or around 1."""
+    near_one = t > 0.66
+    y = tl.where(near_one, (t - 1.0) / (t + 1.0), t)
+    square = y * y
+    above = square * -8.750608600031904122785e-1 - 1.615753718733365076637e1
+    above = above * square - 7.500855792314704667340e1
+    above = above * square - 1.228866684490136173410e2
+    above = above * square - 6.485021904942025371773e1
+    below = square + 2.485846490142306297962e1
+    below = below * square + 1.650270098316988542046e2
+    below = below * square + 4.328810604912902668951e2
+    below = below * square + 4.853903996359136964868e2
+    below = below * square + 1.945506571482613964425e2
+    arc = square * above / below * y + y
+    return tl.where(near_one, arc + 3.061616997868383e-17 + 0.7853981633974483, arc)
+
+
+@triton.jit
+def right_angle_without(arc):
+    """pi / 2 - arc."""
+    if arc.dtype == tl.float64:
+        return 1.5707963267948966 - (arc - 6.123233995736766e-17)
+    else:
+        return 1.57079637 - (arc + 4.37113883e-08)
+
+
+@triton.jit
+def half_turn_without(arc):
+    """pi - arc."""
+    if arc.dtype == tl.float64:
+        return 3.141592653589793 - (arc - 1.2246467991473532e-16)
+    else:
+        return 3.14159274 - (arc + 8.74227766e-08)
 
 
 @triton.jit
@@ -246,7 +302,7 @@ def arctangent(x):
     size = tl.abs(x)
     steep = size > 1.0
     arc = arctangent_reduced(tl.where(steep, 1.0 / size, size))
-    return copysign(tl.where(steep, 1.57079637 - (arc + 4.37113883e-08), arc), x)
+    return copysign(tl.where(steep, right_angle_without(arc), arc), x)
 
 
 @triton.jit
@@ -258,9 +314,8 @@ def arctangent2(y, x):
     alike = (up == across) & ((up == 0) | is_infinite(up))
     slope = divide(tl.where(steep, across, up), tl.where(steep, up, across))
     arc = arctangent_reduced(tl.where(alike, tl.where(up == 0, 0.0, 1.0), slope))
-    right = tl.where(steep, 1.57079637 - (arc + 4.37113883e-08), arc)
-    left = 3.14159274 - (right + 8.74227766e-08)
-    angle = tl.where(sign_bit(x), left, right)
+    right = tl.where(steep, right_angle_without(arc), arc)
+    angle = tl.where(sign_bit(x), half_turn_without(right), right)
     return tl.where((x != x) | (y != y), x + y, copysign(angle, y))
 
 
@@ -279,19 +334,25 @@ def nearer_arc(size, large):
 
 @triton.jit
 def arcsine(x):
-    size = tl.abs(x)
-    large = size > 0.5
-    arc = nearer_arc(size, large)
-    return copysign(tl.where(large, 1.57079637 - (arc * 2.0 + 4.37113883e-08), arc), x)
+    if x.dtype == tl.float64:
+        return arctangent2(x, tl.sqrt((1.0 - x) * (1.0 + x)))
+    else:
+        size = tl.abs(x)
+        large = size > 0.5
+        arc = nearer_arc(size, large)
+        return copysign(tl.where(large, right_angle_without(arc * 2.0), arc), x)
 
 
 @triton.jit
 def arccosine(x):
-    size = tl.abs(x)
-    large = size > 0.5
-    arc = nearer_arc(size, large)
-    steep = tl.where(x < 0, 3.14159274 - (arc * 2.0 + 8.74227766e-08), arc * 2.0)
-    return tl.where(large, steep, 1.57079637 - (copysign(arc, x) + 4.37113883e-08))
+    if x.dtype == tl.float64:
+        return arctangent2(tl.sqrt((1.0 - x) * (1.0 + x)), x)
+    else:
+        size = tl.abs(x)
+        large = size > 0.5
+        arc = nearer_arc(size, large)
+        steep = tl.where(x < 0, half_turn_without(arc * 2.0), arc * 2.0)
+        return tl.where(large, steep, right_angle_without(copysign(arc, x)))
 
 
 @triton.jit
@@ -313,7 +374,7 @@ def hyperbolic_cosine(x):
 @triton.jit
 def hyperbolic_tangent(x):
     shrunk = expm1(tl.abs(x) * -2.0)
-    return copysign(divide(-shrunk, shrunk + 2.0), x)
+    return copysign(-shrunk / (shrunk + 2.0), x)
 
 
 @triton.jit
@@ -357,45 +418,92 @@ def hypotenuse(x, y):
 @triton.jit
 def complementary_erf(x):
     """1 - erf(x): above 0.5, exp(-x^2) times a polynomial in 1 / (1 + x / 2), with x^2 split so that no digits are lost."""
-    bounded = tl.where(tl.abs(x) < 11.0, tl.abs(x), 11.0)
-    near = 1.0 / (bounded * 0.5 + 1.0)
-    high = (bounded.to(tl.int32, bitcast=True) & -4096).to(tl.float32, bitcast=True)
-    low = (bounded - high) * (bounded + high)
-    factor = near * -0.030349799 + 0.066829495
-    factor = factor * near + 0.062973894
-    factor = factor * near - 0.27179438
-    factor = factor * near + 0.15207991
-    factor = factor * near + 0.018592762
-    factor = factor * near + 0.19300196
-    factor = factor * near + 0.24423042
-    factor = factor * near + 0.28232124
-    factor = (factor * near + 0.28208637) * near
-    scaled = tl.exp(-high * high)
-    large = scaled * factor + scaled * factor * expm1(-low)
-    small = 1.0 - tl.erf(x)
-    return tl.where(x != x, x, tl.where(tl.abs(x) < 0.5, small, tl.where(x < 0, 2.0 - large, large)))
+    if x.dtype == tl.float64:
+        return complementary_erf_wide(x)
+    else:
+        bounded = tl.where(tl.abs(x) < 11.0, tl.abs(x), 11.0)
+        near = 1.0 / (bounded * 0.5 + 1.0)
+        high = (bounded.to(tl.int32, bitcast=True) & -4096).to(tl.float32, bitcast=True)
+        low = (bounded - high) * (bounded + high)
+        factor = near * -0.030349799 + 0.066829495
+        factor = factor * near + 0.062973894
+        factor = factor * near - 0.27179438
+        factor = factor * near + 0.15207991
+        factor = factor * near + 0.018592762
+        factor = factor * near + 0.19300196
+        factor = factor * near + 0.24423042
+        factor = factor * near + 0.28232124
+        factor = (factor * near + 0.28208637) * near
+        scaled = tl.exp(-high * high)
+        large = scaled * factor + scaled * factor * expm1(-low)
+        small = 1.0 - tl.erf(x)
+        return tl.where(x != x, x, tl.where(tl.abs(x) < 0.5, small, tl.where(x < 0, 2.0 - large, large)))
+
+
+@triton.jit
+def complementary_erf_wide(x):
+    """The same of float64: above 1, exp(-x^2) times rational functions (Moshier, Cephes)."""
+    size = tl.where(tl.abs(x) < 27.0, tl.abs(x), 27.0)
+    high = tl.floor(size * 65536.0) * 1.52587890625e-05
+    scaled = tl.exp(-high * high) * tl.exp(-(size - high) * (size + high))
+    above = size * 2.46196981473530512524e-10 + 5.64189564831068821977e-1
+    above = above * size + 7.46321056442269912687e0
+    above = above * size + 4.86371970985681366614e1
+    above = above * size + 1.96520832956077098242e2
+    above = above * size + 5.26445194995477358631e2
+    above = above * size + 9.34528527171957607540e2
+    above = above * size + 1.02755188689515710272e3
+    above = above * size + 5.57535335369399327526e2
+    below = size + 1.32281951154744992508e1
+    below = below * size + 8.67072140885989742329e1
+    below = below * size + 3.54937778887819891062e2
+    below = below * size + 9.75708501743205489753e2
+    below = below * size + 1.82390916687909736289e3
+    below = below * size + 2.24633760818710981792e3
+    below = below * size + 1.65666309194161350182e3
+    below = below * size + 5.57535340817727675546e2
+    far_above = size * 5.64189583547755073984e-1 + 1.27536670759978104416e0
+    far_above = far_above * size + 5.01905042251180477414e0
+    far_above = far_above * size + 6.16021097993053585195e0
+    far_above = far_above * size + 7.40974269950448939160e0
+    far_above = far_above * size + 2.97886665372100240670e0
+    far_below = size + 2.26052863220117276590e0
+    far_below = far_below * size + 9.39603524938001434673e0
+    far_below = far_below * size + 1.20489539808096656605e1
+    far_below = far_below * size + 1.70814450747565897222e1
+    far_below = far_below * size + 9.60896809063285878198e0
+    far_below = far_below * size + 3.36907645100081516050e0
+    large = scaled * tl.where(size < 8.0, above / below, far_above / far_below)
+    found = tl.where(size < 1.0, 1.0 - tl.erf(x), tl.where(x < 0, 2.0 - large, large))
+    return tl.where(x != x, x, found)
 
 
 @triton.jit
 def log_gamma(x):
-    """log |gamma(x)| of float32, in float64: Stirling's series, for arguments raised to at least 8; reflected below 0.5."""
+    """log |gamma(x)|, computed in float64: Stirling's series, for arguments raised to at least 10; reflected below 0.5."""
     wide = x.to(tl.float64)
     mirrored = wide < 0.5
     z = tl.where(mirrored, 1.0 - wide, wide)
     product = (z == z).to(tl.float64)
-    for _ in tl.static_range(8):
-        small = z < 8.0
+    for _ in tl.static_range(10):
+        small = z < 10.0
         product = tl.where(small, product * z, product)
         z = tl.where(small, z + 1.0, z)
     inverse = 1.0 / z
     square = inverse * inverse
-    series = inverse * (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * (1.0 / 1680.0))))
+    series = square * (-3617.0 / 122400.0) + 1.0 / 156.0
+    series = series * square - 691.0 / 360360.0
+    series = series * square + 1.0 / 1188.0
+    series = series * square - 1.0 / 1680.0
+    series = series * square + 1.0 / 1260.0
+    series = series * square - 1.0 / 360.0
+    series = (series * square + 1.0 / 12.0) * inverse
     found = (z - 0.5) * tl.log(z) - z + 0.9189385332046727 + series - tl.log(product)
-    part = wide - tl.floor(wide)
+    part = tl.abs(wide - round_half_even(wide))
     reflected = 1.1447298858494002 - tl.log(tl.sin(part * 3.141592653589793)) - found
     pole = (wide <= 0.0) & (part == 0.0)
     result = tl.where(pole | is_infinite(wide), float("inf"), tl.where(mirrored, reflected, found))
-    return tl.where(x != x, x, result.to(tl.float32))
+    return tl.where(x != x, x, result.to(x.dtype))
 
 
 @triton.jit
@@ -426,12 +534,12 @@ def inverse_erf(x):
 
 @triton.jit
 def logistic(x):
-    return reciprocal(tl.exp(-x) + 1.0)
+    return 1.0 / (tl.exp(-x) + 1.0)
 
 
 @triton.jit
 def silu(x):
-    return divide(x, tl.exp(-x) + 1.0)
+    return x / (tl.exp(-x) + 1.0)
 
 
 @triton.jit
@@ -448,7 +556,7 @@ def gelu_erf_slope(x):
 @triton.jit
 def gelu_tanh(x):
     u = (x * x * x * 0.044715 + x) * 0.7978845608028654
-    return divide(x, tl.exp(u * -2.0) + 1.0)
+    return x / (tl.exp(u * -2.0) + 1.0)
 
 
 @triton.jit
@@ -521,6 +629,24 @@ def search_sorted(row, step, count, value, mask, RIGHT: tl.constexpr, STEPS: tl.
 
 
 @triton.jit
+def atomic_product(pointer, value, active):
+    """Multiply the numbers at some addresses where `active` holds, each by an exchange that is tried until no other program
+    came between. The other addresses must be readable."""
+    if value.dtype.primitive_bitwidth == 64:
+        words = pointer.to(tl.pointer_type(tl.int64), bitcast=True)
+    else:
+        words = pointer.to(tl.pointer_type(tl.int32), bitcast=True)
+    waiting = active
+    before = tl.load(words, waiting, other=0)
+    while tl.max(waiting.to(tl.int32), 0) > 0:
+        product = before.to(value.dtype, bitcast=True) * value
+        after = tl.where(waiting, product.to(before.dtype, bitcast=True), before)
+        found = tl.atomic_cas(words, before, after, sem="relaxed")
+        waiting = waiting & (found != before)
+        before = found
+
+
+@triton.jit
 def log_sum_exp(a, b):
     high = larger(a, b)
     low = smaller(a, b)
@@ -550,6 +676,37 @@ def sorting_key(x):
         return tl.where(x != x, 2147483647, key)
     else:
         return x.to(tl.int32)
+
+
+@triton.jit
+def wide_sorting_key(x):
+    """An int64 that sorts as x does; NaN as the greatest."""
+    if x.dtype == tl.float64:
+        bits = (x + 0.0).to(tl.int64, bitcast=True)
+        key = bits ^ ((bits >> 63) & 9223372036854775807)
+        return tl.where(x != x, 9223372036854775807, key)
+    else:
+        return x
+
+
+@triton.jit
+def merged_place(row, key, at, run, length, mask, STEPS: tl.constexpr):
+    """The place of a key after the merge of two sorted runs, one of which has it at place `at` of its row. Among equal keys
+    those of the first run come first. STEPS halvings reach a single element."""
+    start = at // (run * 2) * (run * 2)
+    middle = tl.minimum(start + run, length)
+    end = tl.minimum(middle + run, length)
+    is_second = at >= middle
+    low = tl.where(is_second, start, middle)
+    high = tl.where(is_second, middle, end)
+    for _ in range(STEPS):
+        probe = (low + high) // 2
+        active = mask & (low < high)
+        other = tl.load(row + probe, active, other=0)
+        before = (other < key) | (is_second & (other == key))
+        low = tl.where(active & before, probe + 1, low)
+        high = tl.where(active & (before == 0), probe, high)
+    return at + low - middle
 
 
 @triton.jit

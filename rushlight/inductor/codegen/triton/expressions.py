@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from rushlight.core.algebra import Const, Expr, Var, to_triton
+from rushlight.core.algebra import Const, Expr, Var, bounds, to_triton
 from rushlight.core.dtype import bool_, dtype
 from rushlight.inductor.codegen.triton.functions import INFIX, UNFUSED, function_text
 from rushlight.inductor.codegen.triton.types import (
     HALVES,
+    LIMIT,
     NoTritonForm,
     compute_type,
     literal,
@@ -149,7 +150,7 @@ class StatementWriter:
         if isinstance(value, RandomWord):
             return self._write_random_word(value)
         if isinstance(value, IndexValue):
-            at = self.index(value.index)
+            at = self.index(self._in_64_bits(value.index))
             return self.bind(f"tl.cast({at.text}, {compute_type(value.dtype)})", at.axes)
         if isinstance(value, Indirect):
             return self._write_indirect(value)
@@ -158,6 +159,18 @@ class StatementWriter:
         if isinstance(value, Search):
             return self._write_search(value)
         return self._write_call(value)
+
+    def _in_64_bits(self, expression: Expr) -> Expr:
+        """Return an index expression that is used as a number over wider variables, unless 32 bits hold all its values."""
+        low, high = bounds(expression)
+        if low is not None and high is not None and -LIMIT <= low and high < LIMIT:
+            return expression
+        wide = {}
+        for variable in expression.free_variables():
+            term = self.bind(f"tl.cast({variable.name}, tl.int64)", self._axes.get(variable.name, ()))
+            self.name_axes(term.text, term.axes)
+            wide[variable] = Var(term.text, variable.extent, variable.least)
+        return expression.substitute(wide)
 
     def _write_load(self, value: Load) -> Term:
         local = self.local.get(value.buffer)

@@ -11,15 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rushlight.core.algebra import Expr, Var
-from rushlight.core.dtype import dtype
+from rushlight.inductor.codegen.parameters import BufferParameters
 from rushlight.inductor.codegen.triton.expressions import Places, StatementWriter
 from rushlight.inductor.codegen.triton.types import LIMIT, pointer_type
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.origins import origins_of
 from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import Size, as_size
+from rushlight.inductor.sizes import Size, as_size, evaluate
 
 STATUS = "<status>"  # the buffer in which kernels report errors: one int32, not 0 after an error
+INDEX = "INDEX"  # the constant that gives the bits of indices
 MAX_NAMED = 5  # operators in a kernel's name
 MAX_NAME = 80  # letters of a kernel's name
 
@@ -37,12 +38,22 @@ class Choice:
     stages: int = 2
 
 
+@dataclass(frozen=True)
+class Limits:
+    """What a device has: bytes of shared memory that a program may take, and multiprocessors. The defaults are the least of
+    devices since 2020, and an H100's."""
+
+    shared: int = 99 << 10
+    processors: int = 132
+
+
 @dataclass
 class Launch:
     """A kernel and its call. `arguments` are buffers and sizes, in the order of `parameters`, which name them with their types.
 
     `grid` gives the numbers of programs from the constants. `choice` is the default; `candidates` are worth timing on a device.
-    `options` go to Triton's compiler. `scratch` are buffers with their bytes that only this group of launches uses.
+    `options` go to Triton's compiler. `scratch` are buffers with their bytes that only this group of launches uses. If any of
+    `open`, which are sizes, exceeds 32 bits, the constant INDEX is 64, else 32; without `open` there is no such constant.
     """
 
     kind: str
@@ -55,14 +66,25 @@ class Launch:
     candidates: list[Choice] = field(default_factory=list)
     options: dict[str, object] = field(default_factory=dict)
     scratch: dict[str, Size] = field(default_factory=dict)
+    open: list[Size] = field(default_factory=list)
     kernel: str = ""
 
     def text(self, name: str) -> str:
         """Return the kernel's definition."""
-        constants = [f"{constant}: tl.constexpr" for constant in self.choice.constants]
+        constants = [f"{constant}: tl.constexpr" for constant in (*self.choice.constants, *([INDEX] if self.open else []))]
         head = ", ".join([*(name for name, _ in self.parameters), *constants])
         body = "\n".join(f"    {line}" for line in self.body)
         return f"@triton.jit\ndef {name}({head}):\n{body}"
+
+    def constants(self, values: Mapping[Var, int], choice: Choice | None = None) -> dict[str, int]:
+        """Return the kernel's constants for these values of the size symbols, with its choice unless another is given."""
+        chosen = (choice or self.choice).constants
+        is_wide = any(evaluate(size, values) >= LIMIT for size in self.open)
+        return {**chosen, INDEX: 64 if is_wide else 32} if self.open else dict(chosen)
+
+    def divides(self, size: Size, constant: str) -> bool:
+        """Return whether a constant divides a size in all candidates, so that no mask is needed."""
+        return isinstance(size, int) and all(size % choice.constants[constant] == 0 for choice in self.candidates)
 
     def title(self) -> str:
         """Return the kernel's name without its number."""
@@ -71,38 +93,26 @@ class Launch:
         return re.sub(r"\W", "_", shown)[:MAX_NAME].rstrip("_")
 
 
-class LaunchWriter:
-    """Base of all kernel writers: assigns parameters in order of first use."""
+class LaunchWriter(BufferParameters):
+    """Base of all kernel writers."""
+
+    READ, WRITTEN = "in_ptr", "out_ptr"
 
     def __init__(self, kind: str, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int]):
         """`hints` gives an example's value for each size symbol of the graph."""
+        super().__init__(buffers)
         self.hints = hints
         self.group = group
-        self.buffers = buffers
         self.member: Buffer = group.members[0]
         self.launch = Launch(kind, group)
-        self._names: dict[tuple[str, bool], str] = {}
 
     def origins(self) -> tuple[str, ...]:
         """Return the graph's nodes behind the member that is being written, for errors."""
         return origins_of(self.member)
 
-    def element_type(self, name: str) -> dtype:
-        """Return the dtype of a buffer's elements; complex numbers are stored as two reals."""
-        return self.buffers[name].layout.dtype.to_real()
-
-    def pointer(self, name: str, write: bool = False) -> str:
-        """Return the parameter for reading or writing a buffer."""
-        written = self._names.get((name, True))
-        if written is not None:
-            return written
-        found = self._names.get((name, write))
-        if found is None:
-            prefix = "out_ptr" if write else "in_ptr"
-            found = f"{prefix}{sum(key[1] == write and key[0] != STATUS for key in self._names)}"
-            self._names[name, write] = found
-            self._add(found, pointer_type(self.element_type(name)), name)
-        return found
+    def add_pointer(self, parameter: str, name: str, write: bool) -> None:
+        """Add a parameter to the kernel."""
+        self._add(parameter, pointer_type(self.element_type(name)), name)
 
     def _add(self, parameter: str, kind: str, argument: str | Size) -> str:
         self.launch.parameters.append((parameter, kind))
@@ -116,8 +126,7 @@ class LaunchWriter:
 
     def status(self) -> str:
         """Return the parameter for the buffer of errors."""
-        if (STATUS, True) not in self._names:
-            self._names[STATUS, True] = "status_ptr"
+        if STATUS not in self.launch.arguments:
             self._add("status_ptr", "*i32", STATUS)
         return "status_ptr"
 
@@ -132,17 +141,25 @@ class LaunchWriter:
     def finish(self) -> Launch:
         """Add the size symbols that the text names as parameters."""
         words = set(re.findall(r"\w+", "\n".join(self.launch.body)))
-        for symbol in self.hints:
-            if symbol.name in words:
-                self._add(symbol.name, "i64", symbol)
+        symbols = [symbol for symbol in self.hints if symbol.name in words]
+        for symbol in symbols:
+            self._add(symbol.name, "i64", symbol)
+        if self.launch.open:
+            self.launch.open = list(dict.fromkeys([*self.launch.open, *symbols]))
+            narrowed = [f"{symbol.name} = {index_text(symbol.name, INDEX)}" for symbol in symbols]
+            self.launch.body = [*narrowed, *self.launch.body]
         return self.launch
 
     def index_type(self, *extents: Size) -> str:
-        """Return "tl.int32" if all indices fit in that type, else "tl.int64"; open sizes may be large."""
+        """Return the type of all indices, "tl.int32" if they fit, else "tl.int64". With open sizes the kernel is compiled for
+        both: then the type is INDEX, a constant of the kernel that is 32 or 64."""
         names = self.group.names | self.group.reads()
         reach = [extent_of(self.buffers[name]) for name in names if name in self.buffers]
-        fits = all(isinstance(size, int) and size < LIMIT for size in (*reach, *extents, self.group.numel))
-        return "tl.int32" if fits else "tl.int64"
+        sizes = (*reach, *extents, self.group.numel)
+        if any(isinstance(size, int) and size >= LIMIT for size in sizes):
+            return "tl.int64"
+        self.launch.open = list(dict.fromkeys(size for size in sizes if not isinstance(size, int)))
+        return INDEX if self.launch.open else "tl.int32"
 
 
 def extent_of(buffer: Buffer) -> Size:
@@ -156,13 +173,19 @@ def extent_of(buffer: Buffer) -> Size:
 
 def range_text(start: str, block: str, kind: str, spread: str = "") -> str:
     """Return the text of a block of indices."""
-    steps = f"tl.arange(0, {block}){spread}"
-    return f"{start} + {steps}" if kind == "tl.int32" else f"{start} + {steps}.to(tl.int64)"
+    return f"{start} + {index_text(f'tl.arange(0, {block}){spread}', kind)}"
 
 
 def program_text(kind: str, axis: int = 0) -> str:
     """Return the text of a program's number."""
-    return f"tl.program_id({axis})" if kind == "tl.int32" else f"tl.program_id({axis}).to(tl.int64)"
+    return index_text(f"tl.program_id({axis})", kind)
+
+
+def index_text(text: str, kind: str) -> str:
+    """Return an integer's text, converted to the type of indices unless that is the type of 32 bits."""
+    if kind == INDEX:
+        return f"as_index({text}, {INDEX})"
+    return text if kind == "tl.int32" else f"{text}.to({kind})"
 
 
 def indented(lines: list[str], levels: int = 1) -> list[str]:

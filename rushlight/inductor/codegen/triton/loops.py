@@ -19,6 +19,7 @@ from rushlight.inductor.codegen.triton.kernels import (
     Launch,
     LaunchWriter,
     indented,
+    index_text,
     program_text,
     range_text,
 )
@@ -34,11 +35,14 @@ from rushlight.inductor.scheduler import Group, body_in_domain, element_index, i
 from rushlight.inductor.sizes import evaluate, product, row_major, stride_along
 
 BLOCKS = (1024, 512, 256, 128)  # elements of a program; the first that keeps MIN_PROGRAMS busy
+WARP_ELEMENTS = 256  # elements of a warp: a thread's eight are one or two loads of 16 bytes
 MIN_PROGRAMS = 256
 MIN_SIDE = 16  # shorter dimensions are not worth tiles of their own
+MAX_HELD = 32768  # elements of a program's rows that are held in registers
 MAX_PERSISTENT = 8192  # columns of a row that is held in registers
 TILE = 2048  # elements of a tile in a loop over columns
 MIN_ROWS_ACROSS = 32  # rows of a tile whose memory is contiguous along the rows
+RUN = 8  # consecutive elements that are worth reading together
 
 
 def next_power(number: int) -> int:
@@ -64,14 +68,15 @@ class ElementKernel(LaunchWriter):
         """Write programs that take consecutive elements."""
         numel, x = self.group.numel, Var("x", self.group.numel)
         kind = self.index_type()
-        writer = self.writer({"x": "x_mask"})
+        self.launch.choice, self.launch.candidates = element_choices(evaluate(numel, self.hints))
+        mask = "" if self.launch.divides(numel, "XBLOCK") else "x_mask"
+        writer = self.writer({"x": mask})
         self._write_members(writer, x)
         self.launch.body = [
             f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind)}",
-            f"x_mask = x < {size_text(numel)}",
+            *([f"x_mask = x < {size_text(numel)}"] if mask else []),
             *writer.lines,
         ]
-        self.launch.choice, self.launch.candidates = element_choices(evaluate(numel, self.hints))
         self.launch.grid = (((numel, "XBLOCK"),),)
         return writer
 
@@ -95,21 +100,22 @@ class ElementKernel(LaunchWriter):
         places = unflatten_index(x, others)
         places.insert(turned, y)
         kind = self.index_type()
-        writer = self.writer({"x": "x_mask", "y": "y_mask"})
+        sides = ((32, 32), (64, 32), (32, 64), (64, 64))
+        made = [Choice({"XBLOCK": height, "YBLOCK": width}, warps=4 if height * width < 4096 else 8) for height, width in sides]
+        self.launch.choice, self.launch.candidates = made[0], made
+        masks = {axis.name: "" if self.launch.divides(axis.extent, block) else f"{axis.name}_mask"
+                 for axis, block in ((x, "XBLOCK"), (y, "YBLOCK"))}  # fmt: skip
+        writer = self.writer(masks)
         self._write_members(writer, flatten_index(places, row_major(ranges)))
         program = program_text(kind)
         self.launch.body = [
             f"y_tiles = tl.cdiv({size_text(y.extent)}, YBLOCK)",
             f"x = {range_text(f'{program} // y_tiles * XBLOCK', 'XBLOCK', kind, '[:, None]')}",
             f"y = {range_text(f'{program} % y_tiles * YBLOCK', 'YBLOCK', kind, '[None, :]')}",
-            f"x_mask = x < {size_text(x.extent)}",
-            f"y_mask = y < {size_text(y.extent)}",
+            *(f"{axis.name}_mask = {axis.name} < {size_text(axis.extent)}" for axis in (x, y) if masks[axis.name]),
             *writer.lines,
         ]
-        sides = ((32, 32), (64, 32), (32, 64), (64, 64))
-        made = [Choice({"XBLOCK": height, "YBLOCK": width}, warps=4 if height * width < 4096 else 8) for height, width in sides]
         self.launch.kind = "tiles"
-        self.launch.choice, self.launch.candidates = made[0], made
         self.launch.grid = (((x.extent, "XBLOCK"), (y.extent, "YBLOCK")),)
         return writer
 
@@ -127,7 +133,7 @@ class ElementKernel(LaunchWriter):
 def element_choices(numel: int) -> tuple[Choice, list[Choice]]:
     """Return the default choice for an elementwise kernel, and all candidates."""
     block = next((block for block in BLOCKS if numel >= block * MIN_PROGRAMS), BLOCKS[-1])
-    made = [Choice({"XBLOCK": size}, warps=4 if size <= 1024 else 8) for size in (block, 2 * block, block // 2)]
+    made = [Choice({"XBLOCK": size}, warps=min(max(size // WARP_ELEMENTS, 1), 8)) for size in (block, 2 * block, block // 2)]
     return made[0], made
 
 
@@ -136,14 +142,14 @@ class RowKernel(LaunchWriter):
 
     def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
         rows, columns = group.domain
-        self.persistent = isinstance(columns, int) and next_power(columns) <= MAX_PERSISTENT
         super().__init__("row", group, buffers, hints)
         self.domain = group.domain
         self.x, self.r = row_variables(group.domain)
         self.bodies = {member.name: body_in_domain(member, group.domain) for member in group.members}
         self.values: dict[str, Term] = {}
         self.across = self._is_contiguous_across()
-        self.persistent = self.persistent and not (self.across and columns > TILE // MIN_ROWS_ACROSS)
+        limit = TILE // MIN_ROWS_ACROSS if self.across else max(MAX_PERSISTENT, MAX_HELD // max(self._held_rows(), 1))
+        self.persistent = isinstance(columns, int) and next_power(columns) <= limit
         self.launch.kind = "row" if self.persistent else "rows_in_loops"
 
     def write(self) -> Launch:
@@ -152,7 +158,8 @@ class RowKernel(LaunchWriter):
         self.kind = self.index_type()
         self.launch.choice, self.launch.candidates = self._choices()
         whole = self.persistent and next_power(columns) == columns
-        self.masks = {"x": "" if rows == 1 else "x_mask", "r": "" if whole else "r_mask"}
+        even = rows == 1 or self.launch.divides(rows, "XBLOCK")
+        self.masks = {"x": "" if even else "x_mask", "r": "" if whole or self._divides_columns() else "r_mask"}
         head = [f"x = {range_text(f'{program_text(self.kind)} * XBLOCK', 'XBLOCK', self.kind, '[:, None]')}"]
         if self.masks["x"]:
             head.append(f"x_mask = x < {size_text(rows)}")
@@ -179,15 +186,32 @@ class RowKernel(LaunchWriter):
             made.append(Choice(constants, warps=next_power(min(warps, 16)), stages=1 if self.persistent else 2))
         return made[0], made
 
+    def _held_rows(self) -> int:
+        """Return how many buffers a program reads whole rows of."""
+        loads = [node for body in self.bodies.values() for node in walk(body) if isinstance(node, Load)]
+        varied = [load for load in loads if 0 not in (stride_along(load.index, self.r), stride_along(load.index, self.x))]
+        return len({load.buffer for load in varied if load.buffer not in self.group.names})
+
+    def _divides_columns(self) -> bool:
+        """Return whether the blocks of a loop over columns divide them."""
+        return not self.persistent and self.launch.divides(self.domain[1], "RBLOCK")
+
     def _is_contiguous_across(self) -> bool:
         """Return whether most loads are contiguous along the rows rather than along the columns."""
         along = across = 0
         for body in self.bodies.values():
             for node in walk(body):
                 if isinstance(node, Load) and node.buffer not in self.group.names:
-                    along += stride_along(node.index, self.r) == 1
-                    across += stride_along(node.index, self.x) == 1 and stride_along(node.index, self.r) not in (0, 1)
+                    along += self._is_run(node.index, self.r)
+                    across += self._is_run(node.index, self.x) and stride_along(node.index, self.r) not in (0, 1)
         return across > along
+
+    def _is_run(self, index: Expr, variable: Var) -> bool:
+        """Return whether the first steps of a variable read consecutive elements: its index may be split into several."""
+        if stride_along(index, variable) == 1:
+            return True
+        start = {each: max(self.hints[each], 1) if each in self.hints else 0 for each in index.free_variables()}
+        return index.evaluate(start | {variable: RUN}) - index.evaluate(start | {variable: 0}) == RUN
 
     # Whole rows
 
@@ -195,7 +219,7 @@ class RowKernel(LaunchWriter):
         """Return the lines that set the columns of a tile."""
         first = f"{start} + " if start else ""
         spread = "tl.arange(0, RBLOCK)[None, :]"
-        text = spread if self.kind == "tl.int32" else f"{spread}.to(tl.int64)"
+        text = index_text(spread, self.kind)
         mask = [f"r_mask = r < {size_text(self.domain[1])}"] if self.masks["r"] else []
         return [f"r = {first}{text}", *mask]
 
@@ -368,12 +392,8 @@ class Extremum(Kind):
     """The greatest or least value; NaN if there is one. Triton's own reductions leave NaN out."""
 
     def finish(self, writer: StatementWriter, kind: dtype, tile: Term, places: Term | None) -> str:
-        if not kind.is_floating_point:
-            return self._reduce.format(tile.text)
-        numbers = writer.bind(f"tl.where({tile.text} == {tile.text}, {tile.text}, {self.identity(kind)})", tile.axes)
-        best = writer.bind(self._reduce.format(numbers.text), ())
-        empty = writer.bind(f"tl.max(({tile.text} != {tile.text}).to(tl.int32), 1)", ())
-        return writer.bind(f'tl.where({empty.text} != 0, float("nan"), {best.text})', ()).text
+        name = self._combine.partition("(")[0]
+        return f"tl.reduce({tile.text}, 1, {name})" if kind.is_floating_point else self._reduce.format(tile.text)
 
 
 class Place(Kind):

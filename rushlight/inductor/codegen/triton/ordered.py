@@ -1,17 +1,29 @@
-"""Scatters, scans and sorts as Triton kernels.
+"""Scatters and scans as Triton kernels, and the choice of kernels for ordered loops.
 
 A scatter is two kernels: its base, unless that is in place already, and then the points, which combine with what is there by
-atomic operations. So the order of floating-point sums, and which of several stores to one place wins, vary between runs. A scan
-walks over blocks of its dimension and carries the last result along. A sort takes rows that fit in one tile.
+atomic operations. So the order of floating-point sums, and which of several stores to one place wins, vary between runs. Points
+of 8 and 16 bits are combined in memory of a wider type, and the results are copied. A scan
+walks over blocks of its dimension and carries the last result along.
 """
 
 from __future__ import annotations
 
-from rushlight.core.algebra import Expr, Var, unflatten_index
-from rushlight.core.dtype import bool_, dtype
-from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
-from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, indented, program_text, range_text
+from dataclasses import replace
+
+from rushlight.core.algebra import Expr, Var, flatten_index, unflatten_index
+from rushlight.core.dtype import bool_, dtype, int32
+from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term
+from rushlight.inductor.codegen.triton.kernels import (
+    Choice,
+    Launch,
+    LaunchWriter,
+    indented,
+    index_text,
+    program_text,
+    range_text,
+)
 from rushlight.inductor.codegen.triton.loops import ElementKernel, element_choices, next_power
+from rushlight.inductor.codegen.triton.sorts import sort_launches
 from rushlight.inductor.codegen.triton.types import (
     NoTritonForm,
     compute_type,
@@ -20,27 +32,52 @@ from rushlight.inductor.codegen.triton.types import (
     literal,
     size_text,
 )
-from rushlight.inductor.ir import Buffer, ComputedBuffer, Value, substitute
-from rushlight.inductor.ordered_loops import Scan, Scatter, Sort
+from rushlight.inductor.ir import Buffer, ComputedBuffer, Load, Value, contiguous_layout, substitute
+from rushlight.inductor.lowering.builder import cast
+from rushlight.inductor.ordered_loops import Scan, Scatter
 from rushlight.inductor.origins import origins_of
 from rushlight.inductor.scheduler import Group
-from rushlight.inductor.sizes import evaluate, product
+from rushlight.inductor.sizes import as_size, evaluate, product, row_major
 
 ADDED = ("float32", "float64", "int32", "int64", "complex64", "complex128")  # types with an atomic addition
-COMPARED = ("float32", "float64", "int32", "int64")  # types with an atomic maximum and minimum
+COMPARED = ("float32", "float64", "int32", "int64")  # types with an atomic maximum, minimum and exchange
+WIDER = {"uint8": int32, "int8": int32, "int16": int32}
 MAX_SCANNED = 1024  # steps of a scan in one tile
-MAX_SORTED = 4096  # values of a row whose sort takes one tile
-MAX_RANKED = 1024  # values of a row of 64-bit values, each of which is compared with all others
-SORT_TILE = 1024
 
 
 def ordered_launches(group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], in_place: bool) -> list[Launch]:
     """Return the launches of a scatter, scan or sort. `in_place`: the scatter's target already holds its base."""
     member = group.members[0]
     if isinstance(member.data, Scatter):
+        wider = WIDER.get(member.data.dtype.name)
+        if wider is not None and member.data.mode != "store":
+            return _launches_in_wider_words(group, buffers, hints, wider)
         base = [] if in_place else [_base_of(group, buffers, hints)]
         return [*base, ScatterKernel(group, buffers, hints).write()]
-    return [(ScanKernel if isinstance(member.data, Scan) else SortKernel)(group, buffers, hints).write()]
+    if isinstance(member.data, Scan):
+        return [ScanKernel(group, buffers, hints).write()]
+    return sort_launches(group, buffers, hints)
+
+
+def _launches_in_wider_words(
+    group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], kind: dtype
+) -> list[Launch]:  # fmt: skip
+    """Return the launches of a scatter that combines points in scratch memory of a wider type, and copies the results."""
+    member, loop = group.members[0], group.members[0].data
+    base, name = loop.base, f"wide_{member.name}"
+    start = replace(base, dtype=kind, body=cast(base.body, kind))
+    points = replace(loop, dtype=kind, base=start, body=cast(loop.body, kind))
+    wide = ComputedBuffer(name, contiguous_layout(kind, base.ranges), member.lines, origins_of(member), data=points)
+    result = Load(kind, name, flatten_index(base.variables, row_major(base.ranges)))
+    end = replace(base, body=cast(result, loop.dtype))
+    narrow = ComputedBuffer(member.name, member.layout, member.lines, origins_of(member), data=end)
+    known, order = {**buffers, name: wide}, group.order
+    made = ordered_launches(Group([wide], order, loop.numel, None, {name}), known, hints, False)
+    last = Group([narrow], order, base.numel, None, {member.name})
+    made.append(ElementKernel(last, known, hints, "narrow").write())
+    for launch in made:
+        launch.scratch[name] = as_size(base.numel * kind.itemsize)
+    return made
 
 
 def _base_of(group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]) -> Launch:
@@ -95,6 +132,10 @@ class ScatterKernel(LaunchWriter):
             writer.lines.append(f'tl.atomic_add({target}, {text}, {valid}, sem="relaxed")')
         elif mode in ("max", "min") and kind.name in COMPARED:
             writer.lines += self._atomic_extremum(writer, target, text, valid)
+        elif mode == "prod" and kind.name in COMPARED:
+            inside = writer.bind(f"tl.where({valid}, {place.text}, 0)", "x")
+            target = writer.place(self.pointer(self.member.name, True), inside, "x")
+            writer.lines.append(f"atomic_product({target}, {text}, {valid})")
         else:
             raise NoTritonForm(self.origins(), f"there is no atomic {mode} of {kind}")
 
@@ -142,7 +183,7 @@ class ScanKernel(LaunchWriter):
         writer.store(self.pointer(self.member.name, True), self.index, result)
         lines = [f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind, '[:, None]')}"]
         lines.append(f"x_mask = x < {size_text(self.x.extent)}")
-        columns = "tl.arange(0, RBLOCK)[None, :]" + ("" if kind == "tl.int32" else ".to(tl.int64)")
+        columns = index_text("tl.arange(0, RBLOCK)[None, :]", kind)
         mask = f"r_mask = r < {size_text(self.steps)}"
         if whole:
             self.launch.body = [*lines, f"r = {columns}", mask, *writer.lines]
@@ -196,83 +237,3 @@ def _scan_form(scan: str, kind: dtype) -> tuple[str, str, str]:
 def _last_of(text: str) -> str:
     """Return the text of a tile's last column."""
     return f"tl.sum(tl.where(tl.arange(0, RBLOCK)[None, :] == RBLOCK - 1, {text}, 0), 1)[:, None]"
-
-
-class SortKernel(LaunchWriter):
-    """Writes a sort, and the index that each result comes from."""
-
-    def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int]):
-        super().__init__("sort", group, buffers, hints)
-        loop: Sort = self.member.data
-        self.loop = loop
-        self.rows, self.length = product(loop.ranges[:-1]), loop.ranges[-1]
-        self.x, self.r = Var("x", self.rows), Var("r", self.length)
-        limit = MAX_RANKED if loop.dtype.itemsize == 8 else MAX_SORTED
-        if not isinstance(self.length, int) or self.length > limit:
-            raise NoTritonForm(self.origins(), f"rows of {self.length} values are sorted, more than {limit}")
-
-    def write(self) -> Launch:
-        """Return the launch."""
-        kind = self.index_type(self.loop.numel)
-        writer = self.writer({"x": "x_mask", "r": "r_mask"})
-        block = next_power(self.length)
-        write = self._write_ranks if self.loop.dtype.itemsize == 8 else self._write_keys
-        write(writer)
-        columns = "tl.arange(0, RBLOCK)[None, :]" + ("" if kind == "tl.int32" else ".to(tl.int64)")
-        self.launch.body = [
-            f"x = {range_text(f'{program_text(kind)} * XBLOCK', 'XBLOCK', kind, '[:, None]')}",
-            f"x_mask = x < {size_text(self.rows)}",
-            f"r = {columns}", f"r_mask = r < {self.length}", *writer.lines,
-        ]  # fmt: skip
-        together = next_power(evaluate(self.rows, self.hints))
-        height = 1 if write == self._write_ranks else min(max(1, SORT_TILE // block), together)
-        self.launch.choice = Choice({"XBLOCK": height, "RBLOCK": block}, warps=4 if block <= SORT_TILE else 8)
-        self.launch.candidates = [self.launch.choice]
-        self.launch.grid = (((self.rows, "XBLOCK"),),)
-        return self.finish()
-
-    def _body_at(self, place: Expr) -> Value:
-        loop = self.loop
-        places = [*unflatten_index(self.x, loop.ranges[:-1]), place]
-        return substitute(loop.body, dict(zip(loop.variables, places, strict=True)))
-
-    def _write_keys(self, writer: StatementWriter) -> None:
-        """Sort 64-bit keys: the value above, the place below."""
-        kind = self.loop.dtype
-        value = writer.write(self._body_at(self.r))
-        key = writer.bind(f"sorting_key(tl.broadcast_to({writer.typed(value, kind)}, [XBLOCK, RBLOCK]))", "xr")
-        if self.loop.descending:
-            key = writer.bind(f"~{key.text}", "xr")
-        above = writer.bind(f"tl.where(r_mask, {key.text}, 2147483647).to(tl.int64) << 32", "xr")
-        ordered = writer.bind(f"tl.sort({above.text} | r.to(tl.int64), 1)", "xr")
-        place = writer.bind(f"{ordered.text} & 4294967295", "xr")
-        writer.name_axes(place.text, "xr")
-        kept = self.loop.kept
-        if kept != self.length:
-            writer.lines.append(f"r_mask = r < {size_text(kept)}")
-        index = self.x * kept + self.r
-        for member in self.group.members:
-            if member.name in self.group.stored:
-                found = place if member is not self.member else writer.write(self._body_at(Var(place.text, self.length)))
-                writer.store(self.pointer(member.name, True), index, found)
-
-    def _write_ranks(self, writer: StatementWriter) -> None:
-        """Count for each value those that sort before it: that is its place among the results."""
-        kind, other = self.loop.dtype, Var("other", self.length)
-        value = writer.typed(writer.write(self._body_at(self.r)), kind)
-        writer.lines.append(f"value = tl.broadcast_to({value}, [XBLOCK, RBLOCK])")
-        writer.lines.append("rank = tl.zeros([XBLOCK, RBLOCK], tl.int64)")
-        inner = self.writer({"x": "x_mask"}, "other_")
-        inner.name_axes("other", ())
-        found = operand_text(inner.typed(inner.write(self._body_at(other)), kind))
-        before = f"sorts_before({found}, other, value, r, {self.loop.descending})"
-        writer.lines.append(f"for other in range({self.length}):")
-        writer.lines += indented([*inner.lines, f"rank += ({before}).to(tl.int64)"])
-        writer.name_axes("rank", "xr")
-        writer.lines.append(f"r_mask = r_mask & (rank < {size_text(self.loop.kept)})")
-        index = self.x * self.loop.kept + Var("rank", self.length)
-        terms = {self.member.name: Term("value", frozenset("xr"))}
-        for member in self.group.members:
-            if member.name in self.group.stored:
-                place = Term("tl.broadcast_to(r, [XBLOCK, RBLOCK])", frozenset("xr"))
-                writer.store(self.pointer(member.name, True), index, terms.get(member.name, place))

@@ -2,29 +2,51 @@
 
 A product is given by the values of its factors' elements, so that batched products, convolutions and their gradients share one
 kernel: their factors only load at other places, and nothing outside of an image. Programs take tiles of results and pass over
-the depth in blocks. Factors of 16-bit floats are multiplied in their own type and summed in float32.
+the depth in blocks. Factors of 16-bit floats are multiplied in their own type and summed in float32. If there are too few tiles
+for a device, programs share the depth of a tile, and a second kernel adds their sums.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, as_expr
-from rushlight.core.dtype import dtype
+from rushlight.core.dtype import dtype, float32
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
-from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, indented, program_text, range_text
+from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, Limits, indented, program_text, range_text
 from rushlight.inductor.codegen.triton.loops import next_power
 from rushlight.inductor.codegen.triton.types import HALVES, compute_type, literal, memory_type, size_text
-from rushlight.inductor.ir import Buffer, Load, Value, substitute, walk
+from rushlight.inductor.ir import Buffer, Load, Value, contiguous_layout, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size, evaluate
 
 MIN_SIDE = 16  # the least height, width and depth of a tile
-MIN_PROGRAMS = 132  # smaller tiles are taken if there would be fewer programs: the multiprocessors of an H100
 TOGETHER = 8  # rows of tiles whose programs run together, so that they share loads
-TILES = ((128, 128), (128, 64), (64, 64), (64, 32), (32, 32), (16, 16))
 SUM_BLOCK = 32
+FEW_RESULTS = 64 * 64  # tiles of at most this size take four warps
+LARGE_SIDE = 128  # of tiles that use a multiprocessor well
+MIN_PART = 512  # the depth of a part that is worth a program
+PART_STEP = 256  # a part's depth is a multiple of this, and so of the depths of blocks
+
+
+class Tile(NamedTuple):
+    """The height and width of a tile of results, the depth of a block in bytes, warps, and stages of loads ahead."""
+
+    height: int
+    width: int
+    depth: int
+    warps: int
+    stages: int
+
+
+TILES = (
+    Tile(128, 256, 128, 8, 3), Tile(256, 128, 128, 8, 3), Tile(128, 128, 128, 8, 3), Tile(128, 128, 128, 4, 3),
+    Tile(128, 128, 64, 4, 4), Tile(128, 64, 128, 4, 3), Tile(64, 128, 128, 4, 3), Tile(64, 64, 128, 4, 4),
+    Tile(64, 32, 128, 4, 4), Tile(32, 64, 128, 4, 4), Tile(32, 32, 256, 4, 4), Tile(16, 32, 256, 4, 4), Tile(16, 16, 256, 4, 4),
+)  # fmt: skip
+SMALL_TILES = (Tile(64, 64, 128, 4, 2), Tile(32, 32, 128, 4, 2), Tile(16, 16, 128, 4, 2))  # for 64-bit numbers
 
 
 @dataclass(frozen=True)
@@ -44,6 +66,9 @@ class Product:
     place: Callable[[Expr, Expr, Expr], tuple[Expr, Expr]] = field(default=lambda batch, row, column: (row, column))
 
 
+TOTAL = Term("total", frozenset("xr"))
+
+
 class Epilogue(LaunchWriter):
     """Base of writers for templates: writes the loops that follow a template's results."""
 
@@ -61,13 +86,52 @@ class Epilogue(LaunchWriter):
             writer.local[member.name] = value
 
 
+def product_launches(
+    group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str, limits: Limits
+) -> list[Launch]:  # fmt: skip
+    """Return the launches of a product."""
+    parts = _parts_of(product, hints, limits)
+    first = ProductKernel(group, buffers, hints, product, precision, limits, parts)
+    if parts == 1:
+        return [first.write()]
+    rows, columns = group.domain
+    name = first.sums_name
+    sums = Buffer(name, contiguous_layout(float32, (parts, rows, columns)))
+
+    def body(row: Expr, column: Expr, step: Expr) -> Load:
+        return Load(float32, name, step * (rows * columns) + row * columns + column)
+
+    made = [first.write(), SumKernel(group, {**buffers, name: sums}, hints, parts, body).write()]
+    made[1].scratch = made[0].scratch
+    return made
+
+
+def _parts_of(product: Product, hints: Mapping[Var, int], limits: Limits) -> int:
+    """Return the number of programs that share the depth of a tile."""
+    zero = as_expr(0)
+    kinds = {product.left(zero, zero, zero).dtype, product.right(zero, zero, zero).dtype}
+    if not all(kind.is_floating_point and kind.itemsize <= float32.itemsize for kind in kinds):
+        return 1
+    rows, columns, depth, batch = (
+        evaluate(size, hints) for size in (product.rows, product.columns, product.depth, product.batch)
+    )  # fmt: skip
+    tiles = -(-rows // LARGE_SIDE) * -(-columns // LARGE_SIDE) * batch
+    most = min(limits.processors // max(tiles, 1), depth // MIN_PART)
+    return 1 << max(most, 1).bit_length() - 1
+
+
 class ProductKernel(Epilogue):
-    """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32"."""
+    """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32". With several `parts`
+    the kernel stores a sum for each part of the depth, instead of results."""
 
     def __init__(
-        self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str
+        self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str,
+        limits: Limits, parts: int,
     ):  # fmt: skip
         super().__init__("product", group, buffers, hints)
+        self.limits = limits
+        self.parts = parts
+        self.sums_name = f"sums_{group.template.name}"
         self.product = product
         self.precision = precision
         self.x, self.r = Var("x", product.rows), Var("r", product.columns)
@@ -77,7 +141,7 @@ class ProductKernel(Epilogue):
     def write(self) -> Launch:
         """Return the launch."""
         product = self.product
-        self.kind = self.index_type(*_with_product(product))
+        self.kind = self.index_type(*_with_product(product), as_size(self.group.numel * self.parts))
         left, right = product.left(self.batch, self.x, self.across), product.right(self.batch, self.down, self.r)
         kinds = {self._loaded_type(left), self._loaded_type(right)}
         kind = kinds.pop() if len(kinds) == 1 else None
@@ -98,19 +162,39 @@ class ProductKernel(Epilogue):
         loop.append(f"total = tl.dot({terms[0]}, {terms[1]}, total{options}, out_dtype={held})")
         epilogue = self.writer({"x": masks["x"], "r": masks["r"]})
         epilogue.name_axes("batch", ())
-        self.write_epilogue(epilogue, Term("total", frozenset("xr")), *product.place(self.batch, self.x, self.r))
+        place = product.place(self.batch, self.x, self.r)
+        if self.parts > 1:
+            self._write_sum(epilogue, *place)
+        else:
+            self.write_epilogue(epilogue, TOTAL, *place)
         self.launch.body = [
             *self._head(masks),
             f"total = tl.zeros([ROWS, COLUMNS], {held})",
-            f"for start in range(0, {size_text(product.depth)}, DEPTH):",
+            f"for start in range({self._depth_range()}, DEPTH):",
             *indented([*self._steps(masks), *loop]),
             *epilogue.lines,
         ]
         grid = [(product.rows, "ROWS"), (product.columns, "COLUMNS")]
-        self.launch.grid = ((*grid, *([] if product.batch == 1 else [(product.batch, "")])),)
+        more = [(count, "") for count in (product.batch, self.parts) if count != 1]
+        self.launch.grid = ((*grid, *more),)
         if epilogue.unfused:
             self.launch.options["enable_fp_fusion"] = False
         return self.finish()
+
+    def _depth_range(self) -> str:
+        """Return the start and the end of a program's part of the depth."""
+        depth = size_text(self.product.depth)
+        if self.parts == 1:
+            return f"0, {depth}"
+        return f"part * each_part, tl.minimum({depth}, (part + 1) * each_part)"
+
+    def _write_sum(self, writer: StatementWriter, row: Expr, column: Expr) -> None:
+        """Write the store of a part's sums."""
+        rows, columns = self.group.domain
+        count = as_size(rows * columns)
+        pointer = self.scratch(self.sums_name, "sums_ptr", "*fp32", as_size(count * (4 * self.parts)))
+        writer.name_axes("part", ())
+        writer.store(pointer, Var("part", self.parts) * count + row * columns + column, TOTAL)
 
     def _loaded_type(self, value: Value) -> dtype:
         """Return the type of a factor in memory if it is only loaded, else of its value."""
@@ -128,13 +212,12 @@ class ProductKernel(Epilogue):
 
     def _masks(self) -> dict[str, str]:
         """Return the masks along all axes; none along sizes that all candidates' tiles divide."""
-        product, candidates = self.product, self.launch.candidates
+        product = self.product
         sizes = {"x": (product.rows, "ROWS"), "r": (product.columns, "COLUMNS")}
         sizes |= dict.fromkeys(("k_across", "k_down"), (product.depth, "DEPTH"))
         masks = {}
         for axis, (size, block) in sizes.items():
-            even = isinstance(size, int) and all(size % candidate.constants[block] == 0 for candidate in candidates)
-            masks[axis] = "" if even else f"{axis}_mask"
+            masks[axis] = "" if self.launch.divides(size, block) else f"{axis}_mask"
         return masks
 
     def _head(self, masks: dict[str, str]) -> list[str]:
@@ -146,6 +229,12 @@ class ProductKernel(Epilogue):
             f"row_tiles = tl.cdiv({rows}, ROWS)",
             f"column_tiles = tl.cdiv({columns}, COLUMNS)",
         ]
+        if self.parts > 1:
+            batch = "" if product.batch == 1 else f" * ({size_text(product.batch)})"
+            lines.append(f"tiles = row_tiles * column_tiles{batch}")
+            lines += ["part = program // tiles", "program = program % tiles"]
+            each = f"tl.cdiv({size_text(product.depth)}, {self.parts * PART_STEP}) * {PART_STEP}"
+            lines.append(f"each_part = {each}")
         if product.batch != 1:
             lines += ["batch = program // (row_tiles * column_tiles)", "program = program % (row_tiles * column_tiles)"]
         return [
@@ -168,25 +257,40 @@ class ProductKernel(Epilogue):
             lines += [f"k_across_mask = k_across < {depth}", f"k_down_mask = k_down < {depth}"]
         return lines
 
+    def _tiles(self, itemsize: int) -> tuple[Tile, ...]:
+        """Return the tiles for factors of a size. Without matrix instructions, factors take registers, too."""
+        if itemsize == 8:
+            return SMALL_TILES
+        return TILES if itemsize < 4 or self.precision == "tf32" else TILES[2:]
+
     def _choices(self, itemsize: int) -> tuple[Choice, list[Choice]]:
+        """Return the default choice and all candidates. The default is the first one that keeps all multiprocessors busy, and
+        whose blocks fit in shared memory."""
         product = self.product
         sizes = [evaluate(size, self.hints) for size in (product.rows, product.columns, product.depth, product.batch)]
         rows, columns, depth = (max(MIN_SIDE, next_power(size)) for size in sizes[:3])
-        made = []
-        for height, width in TILES:
-            height, width = min(height, rows), min(width, columns)
-            block = min(32 if itemsize >= 4 else 64, max(depth, 32 if itemsize == 1 else MIN_SIDE))
-            warps = 8 if height * width >= 128 * 128 else 4
-            made.append(Choice({"ROWS": height, "COLUMNS": width, "DEPTH": block}, warps, 3 if itemsize < 8 else 2))
-        made = list({tuple(choice.constants.items()): choice for choice in made}.values())
-        enough = [choice for choice in made if _programs(sizes, choice) >= MIN_PROGRAMS]
-        return (enough or made[-2:])[0], made
-
+        made = {}
+        for tile in self._tiles(itemsize):
+            height, width = min(tile.height, rows), min(tile.width, columns)
+            block = min(tile.depth // itemsize, max(depth, 32 if itemsize == 1 else MIN_SIDE))
+            warps = tile.warps if height * width > FEW_RESULTS else 4
+            choice = Choice({"ROWS": height, "COLUMNS": width, "DEPTH": block}, warps, tile.stages)
+            made.setdefault((height, width, block, choice.warps), choice)
+        found = list(made.values())
+        fitting = [choice for choice in found if _shared_bytes(choice, itemsize) <= self.limits.shared] or found[-1:]
+        enough = [choice for choice in fitting if _programs(sizes, choice) * self.parts >= self.limits.processors]
+        return (enough or fitting[-2:])[0], found
 
 def _with_product(product: Product) -> tuple[Size, ...]:
     """Return the counts that a product's indices stay below."""
     counted = (product.rows * product.columns, product.rows * product.depth, product.depth * product.columns)
     return tuple(as_size(count * product.batch) for count in counted)
+
+
+def _shared_bytes(choice: Choice, itemsize: int) -> int:
+    """Return the bytes of the factors' blocks that are loaded ahead."""
+    height, width, depth = (choice.constants[name] for name in ("ROWS", "COLUMNS", "DEPTH"))
+    return (height + width) * depth * itemsize * choice.stages
 
 
 def _programs(sizes: list[int], choice: Choice) -> int:
@@ -216,7 +320,7 @@ class SumKernel(Epilogue):
         writer.name_axes("step", ())
         term = writer.typed(writer.write(value), value.dtype)
         total = self.writer(masks)
-        self.write_epilogue(total, Term("total", frozenset("xr")), x, r)
+        self.write_epilogue(total, TOTAL, x, r)
         wide = f"{program_text(kind)} // column_tiles * ROWS"
         self.launch.body = [
             f"column_tiles = tl.cdiv({size_text(columns)}, COLUMNS)",

@@ -9,12 +9,12 @@ constants are folded, `fold(launcher, ...)`, which takes the addresses of consta
 from __future__ import annotations
 
 from rushlight.inductor.codegen.triton.functions import definitions_for
-from rushlight.inductor.codegen.triton.kernels import STATUS, Launch
+from rushlight.inductor.codegen.triton.kernels import STATUS, Launch, Limits
 from rushlight.inductor.codegen.triton.loops import ElementKernel, RowKernel
 from rushlight.inductor.codegen.triton.ordered import ordered_launches
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.codegen.triton.templates import Precision, template_launches
-from rushlight.inductor.codegen.triton.wrapper import WrapperWriter
+from rushlight.inductor.codegen.triton.wrapper import wrapper_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer, ConstantBuffer, InputBuffer
 from rushlight.inductor.memory import Lifetime, plan, plan_slots
@@ -29,8 +29,9 @@ import triton.language as tl"""
 class TritonProgramWriter:
     """Writes the program of a lowered graph. NoTritonForm if a group has no Triton form."""
 
-    def __init__(self, lowered: LoweredGraph, precision: Precision):
+    def __init__(self, lowered: LoweredGraph, precision: Precision, limits: Limits | None = None):
         self.lowered = lowered
+        self.limits = limits or Limits()
         self.precision = precision
         self.symbols = lowered.symbols
         self.buffers: dict[str, Buffer] = {buffer.name: buffer for buffer in lowered.buffers}
@@ -57,13 +58,13 @@ class TritonProgramWriter:
             arena=plan_slots(lifetimes, self.symbols.hints) if self.symbols else plan(lifetimes),
         )  # fmt: skip
         program.kernel_source = self._kernel_text(program)
-        program.wrapper_source = "\n\n\n".join(WrapperWriter(self.lowered, program, self.buffers).write()) + "\n"
+        program.wrapper_source = wrapper_text(self.lowered, program)
         return program
 
     def _launches_of(self, group: Group, in_place: dict[str, str]) -> list[Launch]:
         hints = self.symbols.hints
         if group.template is not None:
-            return template_launches(group, self.buffers, hints, self.precision)
+            return template_launches(group, self.buffers, hints, self.precision, self.limits)
         if is_ordered(group.members[0]):
             return ordered_launches(group, self.buffers, hints, group.members[0].name in in_place)
         if group.domain is None:

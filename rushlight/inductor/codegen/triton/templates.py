@@ -11,8 +11,8 @@ from rushlight.core.algebra import Expr, Var, as_expr, unflatten_index
 from rushlight.core.dtype import dtype
 from rushlight.inductor.codegen.triton.attention import attention_launches
 from rushlight.inductor.codegen.triton.convolutions import convolution_of
-from rushlight.inductor.codegen.triton.kernels import Launch
-from rushlight.inductor.codegen.triton.products import Product, ProductKernel, SumKernel
+from rushlight.inductor.codegen.triton.kernels import Launch, Limits
+from rushlight.inductor.codegen.triton.products import Product, SumKernel, product_launches
 from rushlight.inductor.codegen.triton.types import NoTritonForm
 from rushlight.inductor.ir import Buffer, Load, Operand, TemplateBuffer, Value
 from rushlight.inductor.lowering.builder import call
@@ -31,19 +31,19 @@ class Precision(NamedTuple):
 
 
 def template_launches(
-    group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], precision: Precision
+    group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], precision: Precision, limits: Limits
 ) -> list[Launch]:  # fmt: skip
     """Return the launches of a template's group."""
     template = group.template
     if template.kind in PRODUCTS:
-        return [ProductKernel(group, buffers, hints, _product_of(template, buffers), precision.float32).write()]
+        return product_launches(group, buffers, hints, _product_of(template, buffers), precision.float32, limits)
     if template.kind in ("attention", "attention_backward"):
-        return attention_launches(group, buffers, hints, precision.float32)
+        return attention_launches(group, buffers, hints, precision.float32, limits)
     convolution = convolution_of(template, buffers)
     if convolution is not None:
         if convolution.is_single:
             return [SumKernel(group, buffers, hints, *convolution.term()).write()]
-        return [ProductKernel(group, buffers, hints, convolution.product(), precision.float32).write()]
+        return product_launches(group, buffers, hints, convolution.product(), precision.float32, limits)
     if template.kind == "library" and template.parameters["function"] == PLAIN_PRODUCT:
         return [_plain_product(group, buffers, hints).write()]
     name = template.parameters["function"] if template.kind == "library" else template.kind

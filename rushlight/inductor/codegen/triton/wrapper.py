@@ -8,24 +8,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rushlight.core.algebra import Expr, Var, to_python
-from rushlight.inductor.codegen.triton.kernels import STATUS, Axis, Launch, indented
+from rushlight.inductor.codegen.triton.kernels import INDEX, STATUS, Axis, Choice, Launch, indented
 from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.codegen.triton.types import LIMIT
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.memory import ArenaPlan
 from rushlight.inductor.sizes import Size, as_size, evaluate
 
 
-def grid_sizes(launch: Launch, values: Mapping[Var, int]) -> tuple[int, ...]:
-    """Return the numbers of programs of a launch with its default constants, for these values of the size symbols."""
+def grid_sizes(launch: Launch, values: Mapping[Var, int], choice: Choice | None = None) -> tuple[int, ...]:
+    """Return the numbers of programs of a launch for these values of the size symbols, with its constants unless `choice` gives
+    others."""
+    constants = (choice or launch.choice).constants
     sizes = []
     for axis in launch.grid:
         count = 1
         for size, constant in axis:
-            block = launch.choice.constants[constant] if constant else 1
+            block = constants[constant] if constant else 1
             count *= -(-evaluate(size, values) // block)
         sizes.append(count)
     return tuple(sizes)
+
+
+def wrapper_text(lowered: LoweredGraph, program: TritonProgram) -> str:
+    """Return the text of the functions that launch a program's kernels."""
+    buffers = {buffer.name: buffer for buffer in lowered.buffers}
+    return "\n\n\n".join(WrapperWriter(lowered, program, buffers).write()) + "\n"
 
 
 class WrapperWriter:
@@ -115,6 +124,9 @@ class WrapperWriter:
         ]
         grid = ", ".join(_axis_text(axis, launch) for axis in launch.grid)
         constants = ", ".join(f'"{name}": {value}' for name, value in launch.choice.constants.items())
+        if launch.open:
+            largest = f"max({', '.join(map(_text, launch.open))})" if len(launch.open) > 1 else _text(launch.open[0])
+            constants += f', "{INDEX}": 64 if {largest} >= {LIMIT} else 32'
         call = ", ".join([f'"{launch.kernel}"', f"({grid},)", f"({''.join(f'{each}, ' for each in arguments)})"])
         return f"launcher.launch({call}, {{{constants}}}, warps={launch.choice.warps}, stages={launch.choice.stages})"
 

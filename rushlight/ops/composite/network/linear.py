@@ -86,8 +86,10 @@ def one_hot(self, num_classes=-1):
             num_classes = int(values.max()) + 1
         if values.max() >= num_classes:
             raise RuntimeError("Class values must be smaller than num_classes.")
-    elif num_classes == -1:
+    elif num_classes == -1 and (self._impl.fake or not self.is_cuda):
         raise DataDependentShapeError("one_hot without num_classes")
+    elif num_classes == -1:  # the host waits for a GPU
+        num_classes = int(self.max().item()) + 1
     self = checked_later(self, lambda x: x >= 0, RuntimeError, "Class values must be non-negative.")
     self = checked_later(self, lambda x: x < num_classes, RuntimeError, "Class values must be smaller than num_classes.")
     return (self.contiguous().unsqueeze(-1) == arange(self, num_classes)).to(int64)

@@ -1,0 +1,137 @@
+"""CUDA graphs: random numbers of replays, and results of compiled functions in a graph's memory."""
+
+import pytest
+
+import rushlight as torch
+
+F = torch.nn.functional
+
+
+def drawing(x, compiled):
+    def layer(x):
+        return F.dropout(x, 0.5) * 3
+
+    kept = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)
+    gradient = torch.autograd.grad(kept.sum(), x)[0]
+    return [torch.rand(3, device="cuda"), F.dropout(x, 0.5).detach(), compiled(x).detach(), kept.detach(), gradient]
+
+
+def test_replays_draw_what_eager_calls_draw():
+    x = torch.ones(64, device="cuda", requires_grad=True)
+    compiled = torch.compile(lambda x: F.dropout(x, 0.5) * 2)
+    torch.cuda.manual_seed(1)
+    wanted = [[value.cpu() for value in drawing(x, compiled)] for _ in range(3)]
+    after = torch.cuda.get_rng_state()
+    torch.cuda.manual_seed(1)
+    before = torch.cuda.get_rng_state()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = drawing(x, compiled)
+    assert torch.equal(torch.cuda.get_rng_state(), before)
+    for values in wanted:
+        graph.replay()
+        assert [torch.equal(ours.cpu(), theirs) for ours, theirs in zip(results, values, strict=True)] == [True] * 5
+    assert torch.equal(torch.cuda.get_rng_state(), after) and not torch.equal(wanted[0][0], wanted[1][0])
+
+
+def test_replays_draw_from_a_generator():
+    generator, graph = torch.Generator("cuda").manual_seed(3), torch.cuda.CUDAGraph()
+    graph.register_generator_state(generator)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        result = torch.rand(4, device="cuda", generator=generator)
+    graph.replay()
+    first = result.cpu()
+    graph.replay()
+    assert not torch.equal(result.cpu(), first)
+    generator.manual_seed(3)
+    graph.replay()
+    assert torch.equal(result.cpu(), first)
+
+
+def test_a_captured_generator_is_not_seeded():
+    torch.cuda.synchronize()
+    with pytest.raises(RuntimeError, match="seeded while a graph is captured"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+        torch.rand(1, device="cuda")
+        torch.cuda.manual_seed(3)
+        torch.rand(1, device="cuda")
+    torch.cuda.synchronize()
+    assert torch.rand(1, device="cuda").item() < 1
+
+
+def graphed(function):
+    return torch.compile(function, mode="reduce-overhead")
+
+
+def test_results_are_copied_only_while_they_are_used(standin):
+    run, weight = graphed(lambda x: (x * 2).sum(0)), torch.ones(3, 4, device="cuda")
+    for _ in range(4):
+        run(weight)
+    standin.wait_for_device()
+    standin.log.clear()
+    for _ in range(3):
+        run(weight)
+    standin.wait_for_device()
+    assert [entry[0] for entry in standin.log] == ["launch_graph"] * 3
+    kept = run(weight)
+    run(weight)
+    assert [entry[0] for entry in standin.log[3:]] == ["launch_graph", "copy_on_device", "launch_graph"]
+    assert kept.tolist() == [6, 6, 6, 6]
+
+
+def test_results_outlive_replays(standin):
+    run, weight = graphed(lambda x, w: (x @ w).tanh()), torch.randn(4, 4)
+    there = weight.cuda().requires_grad_()
+    for _ in range(6):
+        values = [torch.randn(3, 4) for _ in range(3)]
+        results = [run(value.cuda(), there) for value in values]
+        there.grad = None
+        sum((result * result).sum() for result in results).backward()
+        here = weight.clone().requires_grad_()
+        wanted = [(value @ here).tanh() for value in values]
+        sum((result * result).sum() for result in wanted).backward()
+        for ours, theirs in zip([*results, there.grad], [*wanted, here.grad], strict=True):
+            torch.testing.assert_close(ours.detach().cpu(), theirs.detach(), rtol=1e-4, atol=1e-5)
+    assert any(entry[0] == "launch_graph" for entry in standin.log)
+
+
+def test_views_and_writes_of_results_outlive_replays():
+    run = graphed(lambda x: (x + 1, x * 2))
+    for _ in range(4):
+        run(torch.zeros(2, 3, device="cuda"))
+    first, second = run(torch.ones(2, 3, device="cuda"))
+    part = first[0]
+    first.add_(5)
+    run(torch.zeros(2, 3, device="cuda"))
+    assert part.tolist() == [7, 7, 7] and first._version == 1 and second.tolist() == [[2, 2, 2]] * 2
+    part.mul_(2)
+    assert first[0].tolist() == [14, 14, 14]
+
+
+def test_replays_wait_for_readers_on_other_streams(standin):
+    run, side = graphed(lambda x: x + 1), torch.cuda.Stream()
+    for value in range(4):
+        run(torch.full((2,), float(value), device="cuda"))
+    result = run(torch.full((2,), 10.0, device="cuda"))
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        copy = result * 2
+        result.record_stream(side)
+    del result
+    run(torch.zeros(2, device="cuda"))
+    torch.cuda.current_stream().synchronize()
+    assert copy.tolist() == [22, 22]
+
+
+def test_graphed_functions_in_a_capture():
+    run, x = graphed(lambda x: x * 3), torch.ones(2, device="cuda")
+    for _ in range(4):
+        run(x)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = run(x)
+    x.fill_(2)
+    graph.replay()
+    assert result.tolist() == [6, 6]
