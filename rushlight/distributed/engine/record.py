@@ -21,7 +21,10 @@ class Record:
     def __init__(self, group: ProcessGroup, operation: Operation, tensors: Sequence[Tensor]) -> None:
         self._recording = state.recording
         if self._recording is not None:
-            self._span = self._recording.begin_beside(f"mpi:{operation.name}", _facts(group, operation, tensors))
+            name = f"{group.backend_name}:{operation.name}"
+            self._span = self._recording.begin_beside(name, _facts(group, operation, tensors))
+            if self._recording.wish.shapes:
+                self._span.shapes = [list(tensor.shape) for tensor in tensors]
 
     def finish(self) -> None:
         """End the span now."""

@@ -70,13 +70,19 @@ class ModuleState:
         self.unshard()
         for following in self._next_in_forward():
             following.begin_unshard()
-        if self.is_root and self.group is not None and self.group.flat.is_cuda:
-            place = self.group.flat.device
-            args, kwargs = tree_map(lambda value: value.to(place) if isinstance(value, Tensor) else value, (args, kwargs))
+        if self.is_root:
+            args, kwargs = self._placed((args, kwargs))
         kind = self.policy.param_dtype
         if kind is not None and self.policy.cast_forward_inputs:
             args, kwargs = _cast((args, kwargs), kind)
         return args, kwargs
+
+    def _placed(self, inputs: tuple) -> tuple:
+        """Return the root's inputs on the GPU of the parameters, if they are on one."""
+        flats = [state.group.flat for state in self.context.states if state.group is not None]
+        if not flats or not flats[0].is_cuda:
+            return inputs
+        return tree_map(lambda value: value.to(flats[0].device) if isinstance(value, Tensor) else value, inputs)
 
     def _become_root(self, module: Module) -> None:
         """Make this module the root of all sharded modules in it; a root keeps its parameters for the backward pass."""
