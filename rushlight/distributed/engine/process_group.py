@@ -109,7 +109,7 @@ class ProcessGroup:
         whom = "any rank" if peer is None else f"rank {self.ranks[peer]}"
         operation = Operation(name, self._messages, self._name, [tensor], f"with {whom}")
         self._announce(operation)
-        record = Record(self, operation, [tensor])
+        record = Record(self, operation, [tensor], "recvAnySource" if peer is None else "")
         others = [rank for rank in self.ranks if rank != self.world.rank] if peer is None else [self.ranks[peer]]
         return Work(
             self, operation, [start(self.comm)], [tensor], finish, record, peers=others, status=mpi.load().Status(), keep=start,

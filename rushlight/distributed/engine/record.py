@@ -14,22 +14,30 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """The span of an operation that begins now, in the recording of this thread; nothing where none is active."""
+    """The span of an operation that begins now, in the recording of this thread; nothing where none is active. `title` is the
+    operation's name there, if it has another one."""
 
     __slots__ = ("_recording", "_span")
 
-    def __init__(self, group: ProcessGroup, operation: Operation, tensors: Sequence[Tensor]) -> None:
+    def __init__(
+        self, group: ProcessGroup, operation: Operation, tensors: Sequence[Tensor], title: str = ""
+    ) -> None:  # fmt: skip
         self._recording = state.recording
         if self._recording is not None:
-            name = f"{group.backend_name}:{operation.name}"
+            name = f"{group.backend_name}:{title or operation.name}"
             self._span = self._recording.begin_beside(name, _facts(group, operation, tensors))
             if self._recording.wish.shapes:
-                self._span.shapes = [list(tensor.shape) for tensor in tensors]
+                self._span.shapes = [_shape_as_sent(tensor) for tensor in tensors]
 
     def finish(self) -> None:
         """End the span now."""
         if self._recording is not None:
             self._recording.finish_beside(self._span)
+
+
+def _shape_as_sent(tensor: Tensor) -> list[int]:
+    """Return the shape of the numbers that travel: complex ones are pairs."""
+    return [*tensor.shape, 2] if tensor.dtype.is_complex else list(tensor.shape)
 
 
 def _facts(group: ProcessGroup, operation: Operation, tensors: Sequence[Tensor]) -> dict[str, Any]:
