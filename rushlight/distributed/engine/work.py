@@ -195,6 +195,8 @@ class Work:
             raise RuntimeError(f"{self.operation} received no message: only recv and irecv have a source rank")
         return self._group.ranks[self._status.Get_source()]
 
+    _source_rank = source_rank
+
     def __repr__(self) -> str:
         state = "failed" if self._error else "complete" if self._done else "outstanding"
         return f"<Work {self.operation}: {state}>"
