@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rushlight.core.device import META, device
 from rushlight.core.pytree import tree_flatten, tree_unflatten
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.device_mesh import DeviceMesh
@@ -173,7 +174,7 @@ def _results_of_whole(op: Any, leaves: list, tree: Any, specs: Sequence[Spec], k
     if op._opname in ("_local_scalar_dense", "equal", "is_same_size"):
         return [None], True
     moving = iter(specs)
-    filled = [_meta(next(moving)) if isinstance(leaf, kind) else leaf for leaf in leaves]
+    filled = [_meta(next(moving)) if isinstance(leaf, kind) else META if isinstance(leaf, device) else leaf for leaf in leaves]
     args, kwargs = tree_unflatten(filled, tree)
     result = op(*args, **kwargs)
     single = not isinstance(result, tuple | list)

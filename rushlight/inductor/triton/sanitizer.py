@@ -23,8 +23,8 @@ from rushlight.inductor.codegen.triton.wrapper import wrapper_text
 from rushlight.inductor.graph import LoweredGraph
 from rushlight.inductor.triton.interpreter import InterpreterLauncher, interpreting_triton
 
-LOAD, STORE, ATOMIC = 0, 1, 2
-_KINDS = ("loads", "stores", "atomically changes")
+LOAD, STORE, ATOMIC, EXCHANGE = range(4)
+_KINDS = ("loads", "stores", "atomically changes", "atomically compares and exchanges")
 _GUARD = 4096  # bytes after each buffer that belong to no buffer
 _STATUS_BYTES = 4
 _TILES = {"XBLOCK": 8, "YBLOCK": 8, "ROWS": 16, "COLUMNS": 16, "DEPTH": 16}  # a product's are 16 at least
@@ -121,7 +121,7 @@ def _watched_builder() -> Any:
     watch("create_masked_load", LOAD, 0, 1)
     watch("create_masked_store", STORE, 0, 2)
     watch("create_atomic_rmw", ATOMIC, 1, 3)
-    watch("create_atomic_cas", ATOMIC, 0, None)
+    watch("create_atomic_cas", EXCHANGE, 0, None)
     barrier = builder.create_barrier
 
     def watched_barrier(self: Any, *args: Any) -> Any:
@@ -227,15 +227,15 @@ def _conflict(table: Table, begin: int, end: int) -> tuple[int, int, str] | None
     """Return two accesses of a stretch of rows, all to one element, that have no order, and why; None for none."""
     part = slice(begin, end)
     kinds, programs = table.kind[part], table.program[part]
-    if (kinds == ATOMIC).all():
-        return None
+    if not (kinds == STORE).any() and not ((kinds == LOAD).any() and (kinds == ATOMIC).any()):
+        return None  # an exchange compares with what was loaded before
     if programs[0] != programs[-1]:
         change = int(np.flatnonzero(kinds != LOAD)[0])
         other = int(np.flatnonzero(programs != programs[change])[0])
         return begin + change, begin + other, "in different programs, which run in any order"
     for change in np.flatnonzero(kinds != LOAD):
         apart = (table.stretch[part] == table.stretch[begin + change]) & (table.lane[part] != table.lane[begin + change])
-        apart &= ~((kinds == ATOMIC) & (kinds[change] == ATOMIC))
+        apart &= (kinds == STORE) | (kinds[change] == STORE) | ((kinds == LOAD) & (kinds[change] == ATOMIC))
         if apart.any():
             other = int(np.flatnonzero(apart)[0])
             return begin + int(change), begin + other, "in different lanes, without a barrier between"

@@ -290,8 +290,8 @@ def _check(
 ) -> list[device]:  # fmt: skip
     """Return the devices of the module's parameters."""
     places = list(dict.fromkeys(parameter.device for parameter in module.parameters()))
-    given = [present_device(each) for each in (*(device_ids or ()), *(() if output_device is None else (output_device,)))]
-    if given and (given[0].type != "cuda" or places != list(dict.fromkeys(given))):
+    given = [*(device_ids or ()), *(() if output_device is None else (output_device,))]
+    if given and (places[0].type != "cuda" or places != list(dict.fromkeys(map(present_device, given)))):
         raise ValueError(
             "DistributedDataParallel device_ids and output_device arguments only work with single-device GPU modules, whose "
             f"device they name, but got device_ids {device_ids}, output_device {output_device}, and module parameters on "

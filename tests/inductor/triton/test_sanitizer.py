@@ -55,6 +55,12 @@ def counted(x, n, BLOCK: tl.constexpr):
     tl.atomic_add(x + tl.arange(0, BLOCK) // 2, 1)
 
 @triton.jit
+def exchanged(x, n, BLOCK: tl.constexpr):
+    places = x + tl.arange(0, BLOCK) // BLOCK
+    seen = tl.load(places)
+    tl.atomic_cas(places, seen, seen + 7)
+
+@triton.jit
 def counted_and_read(x, n, BLOCK: tl.constexpr):
     tl.atomic_add(x, 1)
     tl.store(x + 1 + tl.program_id(0), tl.load(x))
@@ -93,6 +99,7 @@ def test_right_kernels_pass():
     assert launch("turned_after_a_barrier", 4, 1, 4) == [3, 2, 1, 0]
     assert launch("doubled", 6, 2, 4) == [0, 2, 4, 6, 8, 10]
     assert launch("counted", 4, 2, 4) == [4, 5, 2, 3]
+    assert launch("exchanged", 2, 2, 4) == [14, 1]
 
 
 def turned_in_place(x):
