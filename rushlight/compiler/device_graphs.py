@@ -34,6 +34,7 @@ from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
 from rushlight.inductor.triton.device import DeviceLauncher
 from rushlight.inductor.triton.pieces import TritonCompiler
 from rushlight.inductor.triton.strided_copy import copy_strided
+from rushlight.inductor.triton.tuning import limits_of
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import namespaces
 from rushlight.switches import get_float32_matmul_precision
@@ -178,7 +179,8 @@ def _compile_for(op: OpOverload, leaves: list, spec: TreeSpec, index: int, envir
                 module = as_last_inputs(module, seeds)
             precision = Precision("ieee" if get_float32_matmul_precision() == "highest" else "tf32")
             launcher = partial(DeviceLauncher, index=index)
-            compiled, pieces = TritonCompiler(launcher, precision, counts_writes=False).compile(module)
+            compiler = TritonCompiler(launcher, precision, counts_writes=False, limits=limits_of(index))
+            compiled, pieces = compiler.compile(module)
         except Exception as error:  # the operator is right, so it runs on the CPU, which a warning says
             raise _NoForm from error
     if pieces.eager or any(tensor.device == CPU for tensor in captured.constants.values()):

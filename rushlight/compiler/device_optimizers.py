@@ -27,6 +27,7 @@ from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.triton.device import DeviceLauncher
 from rushlight.inductor.triton.pieces import TritonCompiler
+from rushlight.inductor.triton.tuning import limits_of
 from rushlight.optim.device_steps import Row, Update, steps
 
 _graphs: dict[tuple, Callable[..., tuple] | None] = {}
@@ -200,7 +201,7 @@ def _compile(
         module = capture(step, tuple(examples)).module
         passes.run(passes.for_fusion(False), module, StageLog(Settings(), f"the step of {type(update.__self__).__name__}"))
         launcher = partial(DeviceLauncher, index=index)
-        run, made = TritonCompiler(launcher, Precision("ieee")).compile(module)
+        run, made = TritonCompiler(launcher, Precision("ieee"), limits=limits_of(index)).compile(module)
     return None if made.eager else run
 
 
