@@ -78,6 +78,11 @@ class Reducer:
         for bucket in self.buckets:
             bucket.pending = len(bucket.indices)
 
+    @property
+    def has_reduced(self) -> bool:
+        """Return whether a backward pass has been reduced."""
+        return bool(self._arrivals) or self._rebuilt
+
     # Before the backward pass
 
     def prepare(self, results: Sequence[Tensor]) -> None:

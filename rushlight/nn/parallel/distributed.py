@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, get_origin
 
 from rushlight.autograd.grad_mode import is_grad_enabled
-from rushlight.core.device import device, present_device
+from rushlight.core.device import CPU, device, present_device
 from rushlight.core.dtype import int32
 from rushlight.core.following import is_compiling, runs_as_it_is
 from rushlight.core.pytree import tree_map
@@ -64,7 +64,7 @@ class DistributedDataParallel(Module, Joinable):
         places = _check(module, device_ids, output_device, dim, check_reduction)
         self.module = module
         self.device_mesh, self.dim = device_mesh, 0
-        self.device, self.is_multi_device_module = places[0], len(places) > 1
+        self.device, self.is_multi_device_module = places[0] if places else CPU, len(places) > 1
         self.device_type = self.device.type
         self.device_ids = [self.device.index] if device_ids else None
         self.output_device = self.device if device_ids or output_device is not None else None
@@ -201,7 +201,9 @@ class DistributedDataParallel(Module, Joinable):
         }  # fmt: skip
 
     def _set_static_graph(self) -> None:
-        """Say that the graph is the same in each step, as `static_graph` does."""
+        """Say that the graph is the same in each step, as `static_graph` does. RuntimeError after the first step."""
+        if self.reducer.has_reduced:
+            raise RuntimeError("_set_static_graph() should be called before training loop starts")
         self.static_graph = self.reducer.static_graph = True
 
     @staticmethod
@@ -291,7 +293,7 @@ def _check(
     """Return the devices of the module's parameters."""
     places = list(dict.fromkeys(parameter.device for parameter in module.parameters()))
     given = [*(device_ids or ()), *(() if output_device is None else (output_device,))]
-    if given and (places[0].type != "cuda" or places != list(dict.fromkeys(map(present_device, given)))):
+    if given and (not places or places[0].type != "cuda" or places != list(dict.fromkeys(map(present_device, given)))):
         raise ValueError(
             "DistributedDataParallel device_ids and output_device arguments only work with single-device GPU modules, whose "
             f"device they name, but got device_ids {device_ids}, output_device {output_device}, and module parameters on "
