@@ -86,9 +86,9 @@ def check_backend(backend: str | None) -> None:
 
 
 def name_asked_for(backend: str | None) -> str | None:
-    """Return "mpi" or "gloo", whichever comes first in what was asked for; None for nothing."""
+    """Return "mpi", "gloo" or "nccl", whichever comes first in what was asked for; None for nothing."""
     names = [] if backend is None else [part.rpartition(":")[2] for part in Backend(backend).split(",")]
-    return next((name for name in names if name in (Backend.MPI, Backend.GLOO)), None)
+    return next((name for name in names if name in (*_MEAN_MPI, Backend.NCCL)), None)
 
 
 def get_default_backend_for_device(device: str | device) -> str:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from rushlight.distributed.backends import Backend
 from rushlight.distributed.collectives import hand_over
 from rushlight.distributed.engine import faults, mpi
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.operation import Operation
 from rushlight.distributed.engine.process_group import ProcessGroup
+from rushlight.distributed.engine.progress import Advancing
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of
 
@@ -22,20 +24,34 @@ def barrier(
     group: ProcessGroup | None = None, async_op: bool = False, device_ids: Sequence[int] | None = None,
     timeout: timedelta | None = None,
 ) -> Work | None:  # fmt: skip
-    """Wait until all ranks of the group call this. With `async_op` a Work is returned.
+    """Wait until all ranks of the group call this, and this rank's earlier operations are complete. With `async_op` a Work is
+    returned.
 
-    RuntimeError for `device_ids`, which are GPUs'. DistBackendError when a rank is missing, after `timeout` or the group's.
+    `device_ids` are GPUs, which the backend "nccl" takes: the host waits in any case. RuntimeError for them elsewhere.
+    DistBackendError when a rank is missing, after `timeout` or the group's.
     """
     members = member_of(group, "barrier")
     if members is None:
         return None
-    if device_ids is not None:
-        raise RuntimeError("Function argument device_ids not supported for the selected backend mpi")
-    work = members.begin("barrier", lambda channel: [channel.comm.Ibarrier()])
+    if device_ids is not None and members.backend_name != Backend.NCCL:
+        raise RuntimeError(f"Function argument device_ids not supported for the selected backend {members.backend_name}")
+    earlier = [_Earlier(work) for work in members.world.progress.outstanding()]
+    work = members.begin("barrier", lambda channel: [channel.comm.Ibarrier(), *earlier])
     if not async_op:
         work.wait(timeout)
         return None
     return hand_over(work, True)
+
+
+class _Earlier:
+    """An operation that began before a barrier, in the form of a request that the barrier waits for."""
+
+    def __init__(self, work: Advancing) -> None:
+        self._work = work
+
+    def Test(self, status: Any = None) -> bool:  # noqa: N802  (MPI's name)
+        """Return whether the operation is complete."""
+        return self._work.advance(0, wait=False)
 
 
 def monitored_barrier(

@@ -15,7 +15,7 @@ from rushlight.distributed.arguments import check_count, check_same, check_tenso
 from rushlight.distributed.collectives import deliver_reduced, future_of, hand_over
 from rushlight.distributed.engine import algorithms
 from rushlight.distributed.engine.algorithms import Channel
-from rushlight.distributed.engine.buffers import Buffer, empty, flat, joined, lie_together, source, target
+from rushlight.distributed.engine.buffers import Buffer, empty, flat, joined, lie_together, source, target, write
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
@@ -114,9 +114,8 @@ def _memory_for(tensors: Sequence[Tensor]) -> tuple[Buffer, Callable[[], object]
     whole = empty([sum(tensor.numel() for tensor in tensors)], tensors[0].dtype)
 
     def deliver() -> None:
-        with no_grad():
-            for tensor, part in zip(tensors, whole.split([each.numel() for each in tensors]), strict=True):
-                tensor.detach().copy_(part.view(tensor.shape))
+        for tensor, part in zip(tensors, whole.split([each.numel() for each in tensors]), strict=True):
+            write(tensor, part.view(tensor.shape))
 
     return Buffer(whole, None), deliver
 
@@ -255,8 +254,7 @@ def _exchange(
 
 
 def _copy(from_: Tensor, to: Tensor) -> None:
-    with no_grad():
-        to.detach().copy_(from_.detach().reshape(to.shape))
+    write(to, from_.detach().reshape(to.shape))
 
 
 def _check_side(tensors: object, is_root: bool, name: str, side: str) -> None:

@@ -15,6 +15,8 @@ def main(torch, dist) -> None:
     check_refusals(torch, dist)
     check_store(dist)
     check_premultiplied(torch, dist)
+    check_inference_mode(torch, dist)
+    check_barrier_waits(torch, dist)
     check_methods(torch, dist)
     check_sparse(torch, dist)
     check_method_refusals(torch, dist)
@@ -239,3 +241,21 @@ def check_method_refusals(torch, dist) -> None:
             assert text in str(error), error
         else:
             raise AssertionError(f"nothing was raised that says {text!r}")
+
+
+def check_inference_mode(torch, dist) -> None:
+    with torch.inference_mode():
+        x = torch.full((2,), float(dist.get_rank()))
+        parts, turned = [torch.empty(2) for _ in range(4)], torch.ones(3, 2).t()
+        works = [dist.all_gather(parts, x, async_op=True), dist.all_reduce(turned, async_op=True)]
+    for work in works:
+        work.wait()
+    assert [part.tolist() for part in parts] == [[float(rank)] * 2 for rank in range(4)] and turned.tolist() == [[4.0] * 3] * 2
+
+
+def check_barrier_waits(torch, dist) -> None:
+    tensors = [torch.full((64, 64), float(number)) for number in range(8)]
+    for tensor in tensors:
+        dist.all_reduce(tensor, async_op=True)
+    dist.barrier()
+    assert [tensor[5, 5].item() for tensor in tensors] == [4.0 * number for number in range(8)]

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rushlight.autograd.grad_mode import no_grad
+from rushlight.autograd.grad_mode import inference_mode, no_grad
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.dtype import dtype
@@ -79,12 +79,16 @@ class Buffer:
             return
         if self._user is self.tensor:
             count_write(self._user._impl)
-            return
-        with no_grad():
-            self._user.detach().copy_(self.tensor)
-        place = self._user._impl.device
-        if place != CPU:  # this may be another thread than the one that works with the tensor next
-            runtime.wait_for_stream(place.index)
+        else:
+            write(self._user, self.tensor)
+
+
+def write(tensor: Tensor, values: Tensor) -> None:
+    """Write results to a user's tensor, perhaps in another thread than the one that made it and works with it next."""
+    with inference_mode():
+        tensor.detach().copy_(values)
+    if tensor._impl.device != CPU:
+        runtime.wait_for_stream(tensor._impl.device.index)
 
 
 def source(tensor: Tensor) -> Buffer:

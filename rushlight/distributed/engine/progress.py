@@ -40,6 +40,10 @@ class Progress:
         self._start()
         self._wake.set()
 
+    def outstanding(self) -> list[Advancing]:
+        """Return the operations that are not complete."""
+        return list(self._works)
+
     def repeat(self, task: Callable[[], None]) -> None:
         """Run a task ten times a second."""
         self._tasks.append(task)
