@@ -287,3 +287,13 @@ def test_states_of_a_generator_that_has_not_drawn_yet(monkeypatch):
     with torch.random.fork_rng():
         first = torch.rand(4, device="cuda")
     assert torch.equal(torch.rand(4, device="cuda"), first)
+
+
+def test_exported_programs_keep_their_device():
+    model, x = torch.nn.Linear(3, 2).cuda(), torch.ones(2, 3, device="cuda")
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(model, (x,)), file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    assert {str(value.device) for value in loaded.state_dict.values()} == {"cuda:0"}
+    close(loaded.module()(x), model(x))
