@@ -43,7 +43,7 @@ def set_rng_state(new_state: Tensor) -> None:
 
 @contextmanager
 def fork_rng(devices: Iterable | None = None, enabled: bool = True, device_type: str = "cpu") -> Iterator[None]:
-    """Return a context after which the default generator, and those of all GPUs that were used, are in the states that they
+    """Return a context after which the default generator, and those of all GPUs, are in the states that they
     were in before. `devices` and `device_type` are accepted for torch's sake. """
     if not enabled:
         yield

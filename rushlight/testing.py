@@ -111,6 +111,8 @@ def _tensor_difference(
             return f"The values for attribute '{name}' do not match{path}: {one} != {other}."
     if actual.is_quantized:
         actual, expected = actual.dequantize(), expected.dequantize()
+    if actual.device != expected.device:
+        actual, expected = actual.cpu(), expected.cpu()
     relative, absolute = tolerance if tolerance[0] is not None else _default_tolerance(actual.dtype, expected.dtype)
     common = result_type(actual, expected)
     actual, expected = actual.to(common), expected.to(common)
@@ -129,7 +131,8 @@ def _report(actual: Tensor, expected: Tensor, close: Tensor, path: str, relative
             "Absolute", abs(actual.item() - expected.item()), absolute
         )
     wide = actual.dtype.is_complex
-    one, other = (value.to(complex128 if wide else float64).numpy() for value in (actual, expected))
+    one, other = (value.cpu().to(complex128 if wide else float64).numpy() for value in (actual, expected))
+    close = close.cpu()
     with np.errstate(all="ignore"):
         apart = np.where(close.numpy(), 0, np.abs(one - other))
         ratio = np.where(close.numpy(), 0, apart / np.abs(other))

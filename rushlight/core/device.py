@@ -137,12 +137,13 @@ def _parse(given: str | device | int, index: int | None) -> tuple[str, int | Non
 
 class Gpus:
     """What lower layers ask about GPUs. The provider of `GPUS` sets the functions when it is imported: the number of GPUs, the
-    index of the current one, whether a storage is page-locked, an impl like another in page-locked memory, storages in
-    page-locked memory and on a GPU, copies of bytes between storages, and the GPUs' generators."""
+    index of the current one, why there is none, whether a storage is page-locked, an impl like another in page-locked memory,
+    storages in page-locked memory and on a GPU, copies of bytes between storages, and the GPUs' generators."""
 
     def __init__(self) -> None:
         self.counted: Callable[[], int] | None = None
         self.current: Callable[[], int] | None = None
+        self.why_none: Callable[[], str] | None = None
         self.is_pinned: Callable[..., bool] | None = None
         self.pinned_like: Callable | None = None
         self.allocate: Callable | None = None
@@ -163,6 +164,10 @@ class Gpus:
         if self.counted is None:
             import_provider(GPUS)
         return 0 if self.counted is None else self.counted()
+
+    def absence(self) -> str:
+        """Return why there is no GPU; "" if that is not known."""
+        return "" if self.why_none is None else self.why_none()
 
     def place(self, where: device) -> device | None:
         """Return a device "cuda" with its index; None if there is no GPU, RuntimeError for an index too large."""
@@ -240,7 +245,8 @@ _MTIA_HINT = (
 def _raise_if_initialised(name: str) -> None:
     """Raise the error of devices that torch initialises lazily."""
     if name in ("cuda", "xpu", "mtia"):
-        raise AssertionError(f"Torch not compiled with {name.upper()} enabled{_MTIA_HINT if name == 'mtia' else ''}")
+        reason = gpus.absence() if name == "cuda" else _MTIA_HINT if name == "mtia" else ""
+        raise AssertionError(f"Torch not compiled with {name.upper()} enabled{reason}")
     if name in ("hpu", "privateuseone"):
         raise ModuleNotFoundError(f"No module named 'torch.{name}'", name=f"torch.{name}")
 

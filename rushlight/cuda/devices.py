@@ -17,13 +17,18 @@ def _count() -> int:
     return found
 
 
+def _why_none() -> str:
+    reason = getattr(active_driver(), "reason", "")
+    return f": {reason}" if reason else ""
+
+
 def _pinned_like(impl: TensorImpl) -> TensorImpl:
     """Return an uninitialised CPU impl in page-locked memory, row-major."""
     storage = pinned.allocate_pinned(impl.numel * impl.dtype.itemsize)
     return TensorImpl(storage, impl.sizes, contiguous_strides(impl.sizes), 0, impl.dtype, CPU, CPU_KEYS)
 
 
-gpus.counted, gpus.current = _count, runtime.current_index
-gpus.seed_all, gpus.generators = generators.seed_used, generators.used_generators
+gpus.counted, gpus.current, gpus.why_none = _count, runtime.current_index, _why_none
+gpus.seed_all, gpus.generators = generators.seed_used, generators.device_generators
 gpus.allocate_pinned, gpus.copy_bytes = pinned.allocate_pinned, tensors.copy_storage
 gpus.is_pinned, gpus.pinned_like, gpus.allocate = pinned.is_pinned, _pinned_like, runtime.allocate

@@ -132,9 +132,6 @@ class Driver(Protocol):
     def create_stream(self, priority: int) -> int:
         """Return a new stream, which does not wait for the default stream."""
 
-    def destroy_stream(self, stream: int) -> None:
-        """Release a stream; its work is still done."""
-
     def is_stream_done(self, stream: int) -> bool:
         """Return whether all work of a stream is done."""
 
@@ -188,7 +185,10 @@ class Driver(Protocol):
 
 
 class NoDriver:
-    """The driver of a machine without a GPU."""
+    """The driver of a machine without a GPU. `reason` says what is missing."""
+
+    def __init__(self, reason: str = ""):
+        self.reason = reason
 
     def device_count(self) -> int:
         """Return 0."""
@@ -217,5 +217,5 @@ def _find() -> Driver:
     if name not in ("", "libcuda"):
         raise ValueError(f"{VARIABLE}={name!r}: expected 'libcuda' or 'interpreter'")
     if optional("triton") is None:
-        return NoDriver()
-    return libcuda.find() or NoDriver()
+        return NoDriver('Triton is not installed; run pip install "rushlight[cuda]"')
+    return libcuda.find() or NoDriver("libcuda.so.1, a part of NVIDIA's driver, finds no GPU or is not installed")

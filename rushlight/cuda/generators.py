@@ -16,6 +16,7 @@ from rushlight.core.dtype import int64, uint8
 from rushlight.core.generator import DEFAULT_SEED, Generator, checked_seed, state_bytes
 from rushlight.core.tensor import Tensor, tensor_from_array
 from rushlight.cuda import runtime, tensors
+from rushlight.cuda.driver import active_driver
 
 _STATE = struct.Struct("<QQ")
 _MASK = (1 << 64) - 1
@@ -25,8 +26,8 @@ _STEP = 0x9E3779B97F4A7C15  # SplitMix64 adds this constant per draw
 class DeviceGenerator(Generator):
     """A source of random numbers on a device. Its state is 16 bytes, as in PyTorch: the seed and a count."""
 
-    def __init__(self, place: device | str):
-        self.device = present_device(place)
+    def __init__(self, device: device | str):
+        self.device = present_device(device)
         self.lock = threading.RLock()
         self._seed, self._count = DEFAULT_SEED, 0
 
@@ -107,9 +108,10 @@ def seed_used(seed: int) -> None:
         found.manual_seed(seed)
 
 
-def used_generators() -> list[DeviceGenerator]:
-    """Return the generators that exist."""
-    return list(_generators.values())
+def device_generators() -> list[DeviceGenerator]:
+    """Return the generators of all devices, also of those that have not drawn yet: what saves states now may set them back
+    after the first draws."""
+    return [generator_of(index) for index in range(active_driver().device_count())]
 
 
 def seed_tensor(index: int, chosen: object = None) -> Tensor:

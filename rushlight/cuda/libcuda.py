@@ -37,7 +37,6 @@ _SIGNATURES = {
     "cuMemsetD8Async": (c_uint64, c_ubyte, c_size_t, c_void_p),
     "cuMemsetD32Async": (c_uint64, c_uint, c_size_t, c_void_p),
     "cuStreamCreateWithPriority": (_OUT, c_uint, c_int),
-    "cuStreamDestroy_v2": (c_void_p,),
     "cuStreamQuery": (c_void_p,),
     "cuStreamSynchronize": (c_void_p,),
     "cuStreamWaitEvent": (c_void_p, c_void_p, c_uint),
@@ -127,6 +126,7 @@ class LibCuda:
 
     # Devices
 
+    @functools.cache  # noqa: B019  (the driver lives as long as the process; a forked one cannot ask)
     def device_count(self) -> int:
         """Return the number of devices."""
         count = c_int()
@@ -211,10 +211,6 @@ class LibCuda:
     def create_stream(self, priority: int) -> int:
         """Return a new stream."""
         return self._made("cuStreamCreateWithPriority", _NON_BLOCKING_STREAM, priority)
-
-    def destroy_stream(self, stream: int) -> None:
-        """Release a stream."""
-        self._call("cuStreamDestroy_v2", stream)
 
     def is_stream_done(self, stream: int) -> bool:
         """Return whether all work of a stream is done."""

@@ -38,6 +38,27 @@ class DeviceMemory:
         self.allocator.release(self.block)
 
 
+class IdleStreams:
+    """Streams of one priority that no object names now. They are kept for later `torch.cuda.Stream`s and never destroyed:
+    blocks of memory, and numbers, stay tied to a stream for longer than its object lives."""
+
+    def __init__(self, found: Driver, index: int, priority: int):
+        self._driver, self._index, self._priority = found, index, priority
+        self._idle: list[int] = []
+
+    def take(self) -> int:
+        """Return an idle stream, or a new one."""
+        try:
+            return self._idle.pop()
+        except IndexError:
+            self._driver.use(self._index)
+            return self._driver.create_stream(self._priority)
+
+    def give_back(self, stream: int) -> None:
+        """Keep a stream for later."""
+        self._idle.append(stream)
+
+
 class Device:
     """One device's state in this process."""
 
@@ -48,6 +69,7 @@ class Device:
         self.allocator = CachingAllocator(found, index)
         self.pool = 0
         self.draws: Any = None  # the random numbers of the graph that is captured now
+        self._idle: dict[int, IdleStreams] = {}
         self._status = 0
         self._may_have_failed: dict[str, None] = {}
 
@@ -56,6 +78,10 @@ class Device:
         self.driver.use(self.index)
         block = self.allocator.allocate(nbytes, current_stream(self.index), self.pool)
         return DeviceMemory(self.allocator, block, nbytes)
+
+    def idle_streams(self, priority: int) -> IdleStreams:
+        """Return the streams of a priority that may be taken."""
+        return self._idle.setdefault(priority, IdleStreams(self.driver, self.index, priority))
 
     def status(self, reason: str) -> int:
         """Return the address of the status word, for a kernel that may fail for this reason."""

@@ -240,16 +240,16 @@ class StandIn:
                 found.done += 1
                 work()
 
+    def _catch_up(self, stream: int | None, position: int) -> None:
+        """Do the work of a stream up to an event's position. The work of a released stream is done."""
+        if stream in self._streams:
+            self._run(stream, position)
+
     def create_stream(self, priority: int) -> int:
         """Return a new stream."""
         made = next(self._numbers)
         self._streams[made] = _Stream()
         return made
-
-    def destroy_stream(self, stream: int) -> None:
-        """Release a stream."""
-        self.wait_for_stream(stream)
-        del self._streams[stream]
 
     def is_stream_done(self, stream: int) -> bool:
         """Return whether all work of a stream is done; each question lets one piece of work be done."""
@@ -304,8 +304,7 @@ class StandIn:
     def wait_for_event(self, event: int) -> None:
         """Let the host wait for an event."""
         found = self._events[event]
-        if found.stream is not None and found.stream in self._streams:
-            self._run(found.stream, found.position)
+        self._catch_up(found.stream, found.position)
 
     def stream_waits_for(self, stream: int, event: int) -> None:
         """Let the later work of a stream wait for an event."""
@@ -314,8 +313,7 @@ class StandIn:
             self._stream(stream).graph = found.graph
             return
         before, position = found.stream, found.position
-        if before is not None and before in self._streams:
-            self._put(stream, lambda: self._run(before, position), "stream_waits_for", event)
+        self._put(stream, lambda: self._catch_up(before, position), "stream_waits_for", event)
 
     def milliseconds(self, first: int, last: int) -> float:
         """Return the time between two events."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
 
+from rushlight.core import streams
 from rushlight.core.device import device, present_device
 from rushlight.cuda import runtime
-from rushlight.cuda.driver import DEFAULT_STREAM, Driver
+from rushlight.cuda.driver import DEFAULT_STREAM
 
 __all__ = ["Event", "ExternalStream", "Stream", "StreamContext", "current_stream", "default_stream", "index_of", "set_stream",
 "stream"]
@@ -29,18 +29,20 @@ def require_device() -> None:
     present_device("cuda")
 
 
-class Stream:
+class Stream(streams.Stream):
     """A queue of work on a GPU, which runs in order; streams run beside one another. Negative priorities run first."""
 
-    def __init__(self, device: device | str | int | None = None, priority: int = 0, **kwargs: Any):
+    def __init__(self, device: device | str | int | None = None, priority: int = 0, *, stream_ptr: int | None = None):
         if not runtime.is_present():
             raise RuntimeError("torch.cuda.Stream requires CUDA support")
         self.device_index = index_of(device)
-        self._driver = runtime.device_at(self.device_index).driver
         self.priority = priority
-        self.cuda_stream = kwargs["stream_ptr"] if "stream_ptr" in kwargs else self._driver.create_stream(priority)
-        if "stream_ptr" not in kwargs:
-            weakref.finalize(self, _destroy, self._driver, self.device_index, self.cuda_stream)
+        self._entered: list[StreamContext] = []
+        if stream_ptr is None:
+            idle = runtime.device_at(self.device_index).idle_streams(priority)
+            stream_ptr = idle.take()
+            weakref.finalize(self, idle.give_back, stream_ptr)
+        self.cuda_stream = stream_ptr
 
     @property
     def device(self) -> device:
@@ -90,30 +92,29 @@ class Stream:
         return hash((self.cuda_stream, self.device_index))
 
     def __enter__(self) -> Stream:
-        self._context = StreamContext(self)
-        self._context.__enter__()
+        context = StreamContext(self)
+        context.__enter__()
+        self._entered.append(context)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._context.__exit__(*error)
+        self._entered.pop().__exit__(*error)
 
     def __repr__(self) -> str:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
-def _destroy(driver: Driver, index: int, stream: int) -> None:
-    driver.use(index)
-    driver.destroy_stream(stream)
-
-
 class ExternalStream(Stream):
     """A stream that another library made: `stream_ptr` is the driver's handle, which stays the other library's."""
 
-    def __init__(self, stream_ptr: int, device: device | str | int | None = None, **kwargs: Any):
+    def __new__(cls, stream_ptr: int, device: device | str | int | None = None) -> ExternalStream:
+        return object.__new__(cls)
+
+    def __init__(self, stream_ptr: int, device: device | str | int | None = None):
         super().__init__(device, stream_ptr=stream_ptr)
 
 
-class Event:
+class Event(streams.Event):
     """A point in a stream's work. With `enable_timing`, the time between two of them can be asked for."""
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False):
@@ -166,6 +167,19 @@ class Event:
 
     def __repr__(self) -> str:
         return f"<torch.cuda.Event {self.cuda_event:#x}>"
+
+
+class EventOfDevice(Event):
+    """What `torch.Event(device)` makes: an event of the device's current stream, unless another one is recorded."""
+
+    def __init__(self, device: device | str | int | None = None, *, enable_timing: bool = False, blocking: bool = False,
+                 interprocess: bool = False):  # fmt: skip
+        super().__init__(enable_timing, blocking, interprocess)
+        self.device = runtime.device_at(index_of(device)).place
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Let the event stand for the present work of a stream."""
+        super().record(current_stream(self.device) if stream is None else stream)
 
 
 def _of(index: int, handle: int) -> Stream:

@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
+from rushlight.core.device import present_device
 from rushlight.core.dtype import complex128
 from rushlight.core.layout import contiguous_format
 from rushlight.core.tensor import Tensor
@@ -69,7 +70,7 @@ def _archive(program: ExportedProgram, extra: Mapping[str, Any]) -> bytes:
 
 def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, list]]:
     """Return the tensors to write, without duplicates, and for each name [name in the file, whether complex128, requires
-    gradients]."""
+    gradients], and a GPU's tensors' device."""
     written: dict[str, Tensor] = {}
     first: dict[tuple, str] = {}
     described = {}
@@ -78,7 +79,8 @@ def _without_sharing(tensors: dict[str, Tensor]) -> tuple[dict[str, Tensor], dic
         if view not in first:
             first[view] = name
             written[name] = _plain(tensor)
-        described[name] = [first[view], tensor.dtype is complex128, tensor.requires_grad]
+        where = [] if tensor.device.type == "cpu" else [str(tensor.device)]
+        described[name] = [first[view], tensor.dtype is complex128, tensor.requires_grad, *where]
     return written, described
 
 
@@ -147,8 +149,9 @@ def _record(archive: zipfile.ZipFile, name: str) -> bytes:
 def _restore_tensors(stored: dict[str, Tensor], described: dict[str, list]) -> dict[str, Tensor]:
     """Return tensors by name; names of one tensor share it again."""
     made: dict[str, Tensor] = {}
-    for _, (source, is_complex, requires_grad) in described.items():
+    for source, is_complex, requires_grad, *where in described.values():
         if source not in made:
             tensor = stored[source].clone()
-            made[source] = (view_as_complex(tensor).clone() if is_complex else tensor).requires_grad_(bool(requires_grad))
-    return {name: made[source] for name, (source, _, _) in described.items()}
+            tensor = view_as_complex(tensor).clone() if is_complex else tensor
+            made[source] = (tensor.to(present_device(*where)) if where else tensor).requires_grad_(bool(requires_grad))
+    return {name: made[source] for name, (source, *_) in described.items()}

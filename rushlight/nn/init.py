@@ -201,14 +201,14 @@ def _normal_share(mean: float, std: float, a: float, b: float) -> float:
 
 
 def _normal_proposals(tensor: Tensor, mean, std, a, b, generator) -> tuple[np.ndarray, np.ndarray]:
-    values = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator).numpy()
+    values = tensor.new_empty(tensor.shape).normal_(mean, std, generator=generator).cpu().numpy()
     return values, (values >= values.dtype.type(a)) & (values <= values.dtype.type(b))
 
 
 def _uniform_proposals(tensor: Tensor, mean, std, a, b, generator) -> tuple[np.ndarray, np.ndarray]:
     """Rejection sampling from uniform numbers: accept with the density there relative to its maximum in [a, b]."""
-    values = tensor.new_empty(tensor.shape).uniform_(a, b, generator=generator).numpy()
-    heights = tensor.new_empty(tensor.shape).uniform_(generator=generator).numpy()
+    values = tensor.new_empty(tensor.shape).uniform_(a, b, generator=generator).cpu().numpy()
+    heights = tensor.new_empty(tensor.shape).uniform_(generator=generator).cpu().numpy()
     peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
     with np.errstate(divide="ignore"):
         return values, np.log(heights) <= -0.5 * ((values - mean) / std) ** 2 - peak
@@ -222,7 +222,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
     if tensor.numel() == 0 or tensor.is_meta:
         return tensor
     rows = tensor.shape[0]
-    drawn = tensor.new_empty([rows, tensor.numel() // rows]).normal_(0, 1, generator=generator).double().numpy()
+    drawn = tensor.new_empty([rows, tensor.numel() // rows]).normal_(0, 1, generator=generator).cpu().double().numpy()
     q, r = np.linalg.qr(drawn if drawn.shape[0] >= drawn.shape[1] else drawn.T)
     q = q * np.sign(np.diag(r))  # makes the decomposition unique, and the result uniformly distributed
     if drawn.shape[0] < drawn.shape[1]:
@@ -240,8 +240,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     tensor.normal_(0, std, generator=generator)
     kept = np.ones((rows, columns))
     for column in range(columns):
-        kept[aten.randperm.default(rows).numpy()[:zeros], column] = 0
-    return tensor.mul_(from_numpy(kept).to(tensor.dtype))
+        kept[aten.randperm.default(rows).cpu().numpy()[:zeros], column] = 0
+    return tensor.mul_(from_numpy(kept).to(tensor))
 
 
 def _make_deprecated_alias(current: Callable) -> Callable:

@@ -87,7 +87,7 @@ class GraphBuilder:
 
     def add_tensor(self, name: str, tensor: Tensor) -> str:
         """Return an initializer with the contents of a tensor."""
-        array = np.ascontiguousarray(tensor.detach().resolve_conj().numpy())
+        array = np.ascontiguousarray(tensor.detach().resolve_conj().cpu().numpy())
         self._store(name, tensor.dtype, tuple(tensor.shape), array)
         return name
 

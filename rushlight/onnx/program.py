@@ -64,7 +64,7 @@ class ONNXProgram:
         if self._session is None:
             self.initialize_inference_session()
         leaves = flatten_inputs(self.exported_program.call_spec.in_spec, args, kwargs)
-        tensors = [leaf.detach().numpy() for leaf in leaves if isinstance(leaf, Tensor)]
+        tensors = [leaf.detach().cpu().numpy() for leaf in leaves if isinstance(leaf, Tensor)]
         names = [each.name for each in self._session.get_inputs()]
         if len(names) != len(tensors):
             raise OnnxExporterError(f"the model has the inputs {names}, got {len(tensors)} tensors")

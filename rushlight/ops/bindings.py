@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from rushlight.core import function_modes
-from rushlight.core.device import gpus
+from rushlight.core.device import as_device, device, gpus
 from rushlight.core.overrides import ask, asks_modes, call_override, overriding_arguments
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -230,6 +230,14 @@ def _call_with_keywords(packet: OpOverloadPacket, args: tuple, kwargs: dict) -> 
     return requiring_gradient(result) if wants_grad else result
 
 
+def _device_of_target(out: Tensor, wanted: device | str | int | None) -> device:
+    """Return the device of a factory's target; RuntimeError if the call names another one."""
+    found = out.device if wanted is None else as_device(wanted)
+    if found.type != out.device.type:
+        raise RuntimeError(f"device type {found.type} does not match device type of out parameter ({out.device.type})")
+    return out.device
+
+
 def _call_with_out(packet: OpOverloadPacket, out: Tensor | tuple, args: tuple, kwargs: dict) -> Tensor | tuple:
     is_factory = any(argument.name == "device" for argument in packet._overloads[0]._schema.arguments)
     if is_factory and isinstance(out, Tensor):
@@ -241,6 +249,7 @@ def _call_with_out(packet: OpOverloadPacket, out: Tensor | tuple, args: tuple, k
         if kwargs.get("layout") not in (None, out.layout):
             raise RuntimeError(f"layout {kwargs['layout']} does not match layout of out parameter ({out.layout})")
         kwargs["dtype"] = kind
+        kwargs["device"] = _device_of_target(out, kwargs.get("device"))
     elif kwargs.get("dtype") is None and (kind := dtype_by_target(packet.__name__, out)) is not None:
         kwargs["dtype"] = kind
     check_target(packet.__name__, out)

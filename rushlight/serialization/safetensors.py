@@ -100,7 +100,8 @@ def to_safetensors(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | 
     """Return the content of a safetensors file. Raises as `save_safetensors` does."""
     _check_arguments(tensors, metadata)
     _check_sharing(tensors)
-    arrays = {name: np.ascontiguousarray(tensor.detach().numpy()).reshape(tensor.shape) for name, tensor in tensors.items()}
+    on_host = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
+    arrays = {name: np.ascontiguousarray(tensor.numpy()).reshape(tensor.shape) for name, tensor in on_host.items()}
     return safetensors.numpy.save(arrays, None if metadata is None else dict(metadata))
 
 

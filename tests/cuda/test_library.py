@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 import rushlight as torch
+from rushlight.cuda import generators
 
 F = torch.nn.functional
 close = torch.testing.assert_close
@@ -216,3 +217,83 @@ def test_arguments_of_captures_are_not_ignored():
     with pytest.raises(NotImplementedError, match="mempool_id"):
         torch.cuda.memory_snapshot((0, 1))
     assert "freed" in torch.cuda.memory_summary() and "freed" not in torch.cuda.memory_summary(abbreviated=True)
+
+
+def test_streams_without_an_object_are_taken_again():
+    x = torch.ones(4, device="cuda")
+    handles, sizes = set(), set()
+    for _ in range(4):
+        side = torch.Stream("cuda")
+        handles.add(side.cuda_stream)
+        side.wait_stream(torch.cuda.current_stream())
+        with side:
+            y = x * 2
+        torch.cuda.current_stream().wait_stream(side)
+        x.record_stream(side)
+        del side
+        assert (y + 1).tolist() == [3, 3, 3, 3]
+        del y
+        sizes.add(torch.cuda.memory_allocated())
+    assert len(handles) == 1 and len(sizes) <= 2  # the first run keeps its number 2
+
+
+def test_streams_and_events_of_any_accelerator():
+    stream, event = torch.Stream(device="cuda:0"), torch.Event("cuda", enable_timing=True)
+    assert isinstance(stream, torch.cuda.Stream) and isinstance(event, torch.cuda.Event) and isinstance(event, torch.Event)
+    event.record(stream)
+    event.synchronize()
+    assert event.query() and stream.query() and event.elapsed_time(event) == 0
+    with pytest.raises(RuntimeError, match="Expected a device with streams"):
+        torch.Stream("cpu")
+
+
+def test_generators_by_keyword():
+    first, second = torch.Generator(device="cuda").manual_seed(3), torch.Generator("cuda").manual_seed(3)
+    assert torch.equal(torch.rand(4, device="cuda", generator=first), torch.rand(4, device="cuda", generator=second))
+
+
+def test_packed_sequences():
+    data = torch.arange(12.0).reshape(3, 2, 2)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(data.cuda(), torch.tensor([2, 3]), enforce_sorted=False)
+    assert packed.is_cuda and packed.batch_sizes.tolist() == [2, 2, 1] and packed.batch_sizes.device.type == "cpu"
+    padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(packed)
+    assert lengths.tolist() == [2, 3] and torch.equal(padded[:, 1].cpu(), data[:, 1])
+    with pytest.raises(RuntimeError, match="CPU int64"):
+        torch.nn.utils.rnn.pack_padded_sequence(data.cuda(), torch.tensor([3, 2]).cuda())
+    on_host = torch.nn.utils.rnn.pack_sequence([data[:, 0], data[:2, 0]])
+    assert on_host.pin_memory().is_pinned() and not on_host.is_pinned() and on_host.cuda().is_cuda
+
+
+def test_factories_that_write_to_a_tensor():
+    target = torch.zeros(0, device="cuda", dtype=torch.int64)
+    assert torch.arange(3, out=target) is target and target.tolist() == [0, 1, 2]
+    assert torch.rand(3, out=torch.zeros(3, device="cuda")).is_cuda
+    with pytest.raises(RuntimeError, match="does not match device type of out"):
+        torch.ones(3, out=torch.zeros(3, device="cuda"), device="cpu")
+
+
+def test_initial_values():
+    init = torch.nn.init
+    weight = init.orthogonal_(torch.empty(3, 3, device="cuda"))
+    close((weight @ weight.t()).cpu(), torch.eye(3))
+    assert init.trunc_normal_(torch.empty(3, 3, device="cuda"), std=10.0).abs().max() <= 2
+    assert (init.sparse_(torch.empty(4, 2, device="cuda"), 0.5) == 0).sum() == 4
+    with pytest.raises(AssertionError, match="Mismatched elements: 1 / 2"):
+        close(torch.ones(2, device="cuda"), torch.tensor([1.0, 2.0]), check_device=False)
+
+
+def test_states_of_a_generator_that_has_not_drawn_yet(monkeypatch):
+    monkeypatch.setattr(generators, "_generators", {})
+    with torch.random.fork_rng():
+        first = torch.rand(4, device="cuda")
+    assert torch.equal(torch.rand(4, device="cuda"), first)
+
+
+def test_exported_programs_keep_their_device():
+    model, x = torch.nn.Linear(3, 2).cuda(), torch.ones(2, 3, device="cuda")
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(model, (x,)), file)
+    file.seek(0)
+    loaded = torch.export.load(file)
+    assert {str(value.device) for value in loaded.state_dict.values()} == {"cuda:0"}
+    close(loaded.module()(x), model(x))

@@ -26,12 +26,13 @@ from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
 from rushlight.core.thread_state import state
 from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.utils.native.toolchain import CompilerMissing
 
 BFLOAT16_NAN = 0x7FC0
 POISON = 77  # the value of integer loads outside of their mask
 
 
-class TritonMissing(RuntimeError):
+class TritonMissing(CompilerMissing):
     """Triton is not installed, or imported in the wrong mode."""
 
 

@@ -67,6 +67,10 @@ class PackedSequence(_PackedFields):
         """On the CPU."""
         return self.to("cpu")
 
+    def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
+        """On a GPU, by default the current one."""
+        return self.to(*args, device="cuda", **kwargs) if not args and "device" not in kwargs else self.to(*args, **kwargs)
+
     def double(self) -> PackedSequence:
         """In float64."""
         return self._with_data(self.data.double())
@@ -96,12 +100,12 @@ class PackedSequence(_PackedFields):
         return self.data.device.type == "cuda"
 
     def is_pinned(self) -> bool:
-        """Return whether the data is in pinned memory: never here."""
-        return False
+        """Return whether the data is in page-locked memory."""
+        return self.data.is_pinned()
 
     def pin_memory(self) -> PackedSequence:
-        """Return the batch itself: there is no pinned memory."""
-        return self
+        """Return the same batch in page-locked memory. RuntimeError without a GPU."""
+        return PackedSequence(self.data.pin_memory(), *(part if part is None else part.pin_memory() for part in self[1:]))
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:

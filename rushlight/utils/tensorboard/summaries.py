@@ -22,7 +22,7 @@ def as_array(value: Any) -> np.ndarray:
     """Return a tensor, an array, a number or a sequence of numbers as an array."""
     if not isinstance(value, Tensor):
         return np.asarray(value)
-    value = value.detach().resolve_conj()
+    value = value.detach().resolve_conj().cpu()
     return (value.float() if value.dtype.is_floating_point and value.dtype.itemsize < 4 else value).numpy()
 
 

@@ -18,11 +18,13 @@ def pack_padded_sequence(input, lengths, batch_first):
         raise RuntimeError(
             f"Expected input of at least 2 dimensions and lengths of one, but got {list(input.shape)} and {list(lengths.shape)}"
         )
+    if lengths.device.type != "cpu":
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but it is on {lengths.device}")
     data = input.transpose(0, 1) if batch_first else input
     values = lengths.tolist()
     _check_lengths(values, data.shape)
     inside = arange(data, values[0]).unsqueeze(1) < lengths.to(data.device)
-    return aten.index.Tensor(data.narrow(0, 0, values[0]), [inside]), inside.sum([1]).to(int64)
+    return aten.index.Tensor(data.narrow(0, 0, values[0]), [inside]), inside.sum([1]).to(int64).cpu()
 
 
 def _check_lengths(lengths: list[int], sizes) -> None:
