@@ -133,6 +133,8 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     found = resolve(group)
     if found is None or found.group_name not in registry.by_name:
         raise ValueError("Invalid process group specified or has been destroyed.")
+    for each in registry.by_name.values() if found is registry.default else [found]:
+        each.destroyed = True
     if found is registry.default:
         registry.by_name.clear()
         registry.default = registry.store = None

@@ -26,6 +26,7 @@ def isend(
         return None
     check_tensor(tensor, "tensor")
     peer = _peer(members, dst, group_dst, "dst")
+    _check_tag(tag, "isend")
     buffer = source(tensor)
     work = members.begin_message("send", lambda comm: comm.Isend(buffer.whole, peer, tag), buffer.tensor, peer)
     work.progress_in_background()
@@ -61,6 +62,7 @@ def send(
         return
     check_tensor(tensor, "tensor")
     peer = _peer(members, dst, group_dst, "dst")
+    _check_tag(tag, "send")
     buffer = source(tensor)
     members.begin_message("send", lambda comm: comm.Isend(buffer.whole, peer, tag), buffer.tensor, peer).wait()
 
@@ -83,12 +85,20 @@ def recv(
 
 def _receive(members: ProcessGroup, tensor: Tensor, src: int | None, group_src: int | None, tag: int) -> Work:
     check_tensor(tensor, "tensor")
+    _check_tag(tag, "recv")
     peer = None if src is None and group_src is None else _peer(members, src, group_src, "src")
     buffer = target(tensor)
     origin = mpi.load().ANY_SOURCE if peer is None else peer
     return members.begin_message(
         "recv", lambda comm: comm.Irecv(buffer.whole, origin, tag), tensor, peer, buffer.deliver
     )  # fmt: skip
+
+
+def _check_tag(tag: int, caller: str) -> None:
+    """Raise ValueError for a tag that MPI refuses. It reads some negative ones as wildcards."""
+    limit = mpi.load().COMM_WORLD.Get_attr(mpi.load().TAG_UB)
+    if not 0 <= tag <= limit:
+        raise ValueError(f"{caller}: tag is {tag}, expected a number from 0 to {limit}")
 
 
 def _peer(members: ProcessGroup, rank: int | None, group_rank: int | None, name: str) -> int:

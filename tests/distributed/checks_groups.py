@@ -125,8 +125,13 @@ def check_refusals(torch, dist) -> None:
     """Wrong calls raise on each rank before anything is sent."""
     rank = dist.get_rank()
     ones = torch.ones(4)
+    destroyed = dist.new_group()
+    dist.destroy_process_group(destroyed)
     wrong = [
         (ValueError, lambda: dist.send(ones, rank)),
+        (ValueError, lambda: dist.send(ones, (rank + 1) % 4, tag=-1)),
+        (ValueError, lambda: dist.irecv(ones, (rank + 1) % 4, tag=-1)),
+        (ValueError, lambda: dist.all_reduce(ones, group=destroyed)),
         (ValueError, lambda: dist.broadcast(ones, 9)),
         (ValueError, lambda: dist.all_gather([ones], ones)),
         (ValueError, lambda: dist.all_gather_into_tensor(torch.ones(3), ones)),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
 from torch.distributed.algorithms.join import Join
 
@@ -23,7 +26,7 @@ def main(torch, dist) -> dict:
     found |= {f"compiled inside step {number}": step for number, step in enumerate(_steps(torch, dist, {}, inside=True))}
     found |= {f"compiled outside step {number}": step for number, step in enumerate(_steps(torch, dist, {}, outside=True))}
     found |= _unused(torch, dist) | _hooks(torch, dist) | _uneven(torch, dist) | _errors(torch, dist)
-    found |= _zero(torch, dist) | _in_graph(torch, dist)
+    found |= _zero(torch, dist) | _in_graph(torch, dist) | _copies(torch, dist)
     found["sampler"] = [list(torch.utils.data.DistributedSampler(range(11), seed=2))]
     return found
 
@@ -222,6 +225,20 @@ def _zero(torch, dist) -> dict:
     found["zero parameters"] = _values(model.parameters())
     found["zero own state"] = sum(len(state) for state in optimizer.optim.state.values())
     found["zero too early"] = _error(optimizer.state_dict)[:60]
+    return found
+
+
+def _copies(torch, dist) -> dict:
+    """Copies average gradients among themselves, and have buckets of their own."""
+    torch.manual_seed(0)
+    model, x, found = _wrap(torch, _network(torch)), _inputs(torch, dist, 0), {}
+    for name, made in (("deepcopy", copy.deepcopy(model)), ("pickle", pickle.loads(pickle.dumps(model)))):
+        model.zero_grad()
+        made(x).pow(2).sum().backward()
+        assert all(each.grad is None for each in model.parameters())
+        model(x).pow(2).sum().backward()
+        same = [torch.allclose(one.grad, other.grad) for one, other in zip(model.parameters(), made.parameters(), strict=True)]
+        found[name] = [[float(all(same))]]
     return found
 
 

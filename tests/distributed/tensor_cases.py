@@ -48,6 +48,7 @@ def _operators(torch) -> dict:
         ),
         "embedding": (lambda w: F.embedding(_like(w, indices), w), [(6, 4)]),
         "index": (lambda a: a[_like(a, indices[0])] * 2 + a[:, _like(a, indices[0] % 3)].sum(), [(6, 4)]),
+        "median": (lambda a: a.median(), [(6, 4)]),
         "order": (lambda a: a.topk(2, 1)[0] + a.sort(0)[0][:, :2], [(6, 4)]),
         "gather": (lambda a: a.gather(1, _like(a, indices % 3)).sum(1), [(6, 4)]),
         "one element": (lambda a: a + torch.tensor([2.0]), [(6, 4)]),

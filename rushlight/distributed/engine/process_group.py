@@ -34,6 +34,7 @@ class ProcessGroup:
         self.control, self.pairs = comm.Dup(), comm.Dup()
         """Communicators of the same ranks: for comparisons and meetings; for the messages that collectives are made of."""
         self.fault: BaseException | None = None
+        self.destroyed = False
         self._name, self._desc = name, desc or "undefined"
         self._timeout = timeout
         self._messages = 0
@@ -116,7 +117,12 @@ class ProcessGroup:
         )  # fmt: skip
 
     def _announce(self, operation: Operation) -> None:
-        """Note an operation as the last one begun. DistBackendError after one that failed: ranks are no longer in step."""
+        """Note an operation as the last one begun.
+
+        ValueError in a group that was destroyed. DistBackendError after an operation that failed: ranks are no longer in step.
+        """
+        if self.destroyed:
+            raise ValueError(f"rank {self.world.rank}: {operation} cannot begin: its group has been destroyed")
         if self.fault is not None:
             raise DistBackendError(f"{operation} cannot begin after an earlier failure: {self.fault}") from self.fault
         self.world.activity.last = operation

@@ -84,16 +84,37 @@ class DistributedDataParallel(Module, Joinable):
         if init_sync:
             check_same_shapes([parameter for _, parameter in named], self.process_group)
             self._copy_from(0, buffers=broadcast_buffers is not False)
-        names, parameters = zip(*named, strict=True)
+        parameters = [parameter for _, parameter in named]
         self.bucket_bytes_cap = default_bucket_bytes(parameters) if bucket_cap_mb is None else int(bucket_cap_mb * (1 << 20))
+        self._divides_by_all = True
+        self._make_reducer()
+
+    def _make_reducer(self) -> None:
+        named = [pair for pair in self._kept(self.module.named_parameters()) if pair[1].requires_grad]
+        names, parameters = zip(*named, strict=True)
         limits = (min(FIRST_BUCKET_BYTES, self.bucket_bytes_cap), self.bucket_bytes_cap)
         self.reducer = Reducer(
-            parameters, names, self.process_group, limits, as_views=gradient_as_bucket_view, find_unused=find_unused_parameters,
-            static_graph=static_graph,
+            parameters, names, self.process_group, limits, as_views=self.gradient_as_bucket_view,
+            find_unused=self.find_unused_parameters, static_graph=self.static_graph,
         )  # fmt: skip
-        self._divides_by_all, self._has_hook = True, False
+        self._has_hook = False
         self._group_name = self.process_group.group_name
         self._bucket_names = tuple(tuple(names[index] for index in bucket.indices) for bucket in self.reducer.buckets)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and pickles hold: neither the group nor the buckets, nor a communication hook.
+
+        RuntimeError unless the group is that of all ranks, which a copy can find again.
+        """
+        if self.process_group is not default_group():
+            raise RuntimeError("DistributedDataParallel can be copied and pickled with the group of all ranks only")
+        state = super().__getstate__()
+        return {name: value for name, value in state.items() if name not in ("process_group", "reducer", "device_mesh")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.process_group, self.device_mesh = default_group(), None
+        self._make_reducer()
 
     def _kept(self, named: Any) -> list[tuple[str, Tensor]]:
         return [(name, each) for name, each in named if name not in self.parameters_to_ignore]

@@ -109,6 +109,6 @@ def order(call: Call) -> list[Strategy]:
     ndim = len(call.specs[0].shape)
     place = {"topk": 2, "kthvalue": 2}.get(call.op._opname, 1)
     dim = call.argument(place, call.kwargs.get("dim", -1))
-    if not isinstance(dim, int):
+    if not isinstance(dim, int) or not call.outputs[0]:  # the median of all elements has no dimension
         return [everywhere(call)]
     return [everywhere(call), *(same(call, cut) for cut in shards(ndim, [wrap_dim(dim, ndim)]))]
