@@ -40,6 +40,9 @@ class UnshardHandle:
 class FSDPModule:
     """What a module gets from fully_shard: its class becomes a subclass of this one and its own."""
 
+    def __deepcopy__(self, memo: dict) -> Any:
+        raise TypeError("a module after fully_shard cannot be copied: copy it before, or load its state dict")
+
     def _state(self) -> ModuleState:
         return state_of(self)
 
@@ -132,6 +135,8 @@ def fully_shard(
     for each in modules:
         if state_of(each) is not None:
             raise ValueError(f"fully_shard was called on this {type(each).__name__} before")
+        if type(each).forward is Module.forward:  # its hooks, which gather the parameters, would never run
+            raise ValueError(f"fully_shard does not support containers that do not implement forward: {type(each).__name__}")
     mesh = mesh or init_device_mesh("cuda" if has_gpu() else "cpu", (default_group().size(),))
     if mesh.ndim > 2:
         raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
