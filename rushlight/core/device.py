@@ -245,8 +245,10 @@ _MTIA_HINT = (
 def _raise_if_initialised(name: str) -> None:
     """Raise the error of devices that torch initialises lazily."""
     if name in ("cuda", "xpu", "mtia"):
-        reason = gpus.absence() if name == "cuda" else _MTIA_HINT if name == "mtia" else ""
-        raise AssertionError(f"Torch not compiled with {name.upper()} enabled{reason}")
+        error = AssertionError(f"Torch not compiled with {name.upper()} enabled{_MTIA_HINT if name == 'mtia' else ''}")
+        if name == "cuda" and (reason := gpus.absence()):
+            error.add_note(reason)
+        raise error
     if name in ("hpu", "privateuseone"):
         raise ModuleNotFoundError(f"No module named 'torch.{name}'", name=f"torch.{name}")
 

@@ -18,8 +18,7 @@ def _count() -> int:
 
 
 def _why_none() -> str:
-    reason = getattr(active_driver(), "reason", "")
-    return f": {reason}" if reason else ""
+    return getattr(active_driver(), "reason", "")
 
 
 def _pinned_like(impl: TensorImpl) -> TensorImpl:

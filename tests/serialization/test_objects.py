@@ -182,9 +182,9 @@ def test_other_classes_are_refused_by_default():
 def test_the_user_vouches_for_classes():
     try:
         add_safe_globals([Record])
-        assert rl.load(written(rl, Record(3, rl.ones(1)))) == Record(3, rl.ones(1)) and get_safe_globals() == [Record]
+        assert rl.load(written(rl, Record(3, rl.ones(1)))) == Record(3, rl.ones(1)) and Record in get_safe_globals()
         with safe_globals([Plain]):
-            assert rl.load(written(rl, Plain(4))).value == 4 and len(get_safe_globals()) == 2
+            assert rl.load(written(rl, Plain(4))).value == 4 and {Plain, Record} <= set(get_safe_globals())
         with pytest.raises(UnpicklingError):
             rl.load(written(rl, Plain()))
         with safe_globals([rl.nn.Linear]):

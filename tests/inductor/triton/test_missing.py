@@ -14,7 +14,7 @@ print(caught[0].message)
 try:
     torch.ones(2, device="cuda")
 except AssertionError as error:
-    print(error)
+    print(error, *error.__notes__)
 """
 
 
@@ -22,4 +22,4 @@ def test_errors_name_what_is_missing():
     result = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     values, warning, error = result.stdout.splitlines()
     assert values == "[2.0, 2.0]" and "pip install triton" in warning and "be reported" not in warning
-    assert 'not compiled with CUDA enabled: Triton is not installed; run pip install "rushlight[cuda]"' in error
+    assert 'not compiled with CUDA enabled Triton is not installed; run pip install "rushlight[cuda]"' in error
