@@ -68,14 +68,15 @@ class SGD(PerParameterOptimizer):
                 self.state[parameter]["momentum_buffer"] = velocity
 
     def _state_of(self, parameter: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return self.state[parameter]
+        """Return the state of a parameter. Without momentum there is none, and no entry is created."""
+        return self.state[parameter] if group["momentum"] != 0 else {}
 
     def _has_state(self, parameter: Tensor, group: dict[str, Any]) -> bool:
         """Return whether the momentum's buffer is there; the first step makes it of the gradient."""
         return group["momentum"] == 0 or self.state[parameter].get("momentum_buffer") is not None
 
     def _update_parameter(self, parameter: Tensor, group: dict[str, Any]) -> None:
-        self._update_row(parameter, parameter.grad, self.state[parameter], group)
+        self._update_row(parameter, parameter.grad, self._state_of(parameter, group), group)
 
     def _update_row(self, parameter: Tensor, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Update one parameter. Every operation is linear, so complex parameters need no special case."""

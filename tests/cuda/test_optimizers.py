@@ -90,6 +90,11 @@ def test_a_learning_rate_on_the_device(name):
     same(stepped(name, "cuda", lr=rate)[0], stepped(name, "cpu", lr=0.02)[0])
 
 
+def test_no_state_without_momentum():
+    for place in ("cpu", "cuda"):
+        assert not stepped("sgd", place, 2, momentum=0, nesterov=False)[1].state
+
+
 def test_fused_steps_count_on_the_device():
     numbers, optimizer = stepped("adam", "cuda", fused=True)
     assert all(state["step"].is_cuda for state in optimizer.state.values())
