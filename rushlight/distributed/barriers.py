@@ -13,7 +13,6 @@ from rushlight.distributed.engine import faults, mpi
 from rushlight.distributed.engine.errors import DistBackendError
 from rushlight.distributed.engine.operation import Operation
 from rushlight.distributed.engine.process_group import ProcessGroup
-from rushlight.distributed.engine.progress import Advancing
 from rushlight.distributed.engine.work import Work
 from rushlight.distributed.groups import member_of
 
@@ -24,8 +23,8 @@ def barrier(
     group: ProcessGroup | None = None, async_op: bool = False, device_ids: Sequence[int] | None = None,
     timeout: timedelta | None = None,
 ) -> Work | None:  # fmt: skip
-    """Wait until all ranks of the group call this, and this rank's earlier operations are complete. With `async_op` a Work is
-    returned.
+    """Wait until all ranks of the group call this, and the group's collectives that this rank began are complete. With
+    `async_op` a Work is returned.
 
     `device_ids` are GPUs, which the backend "nccl" takes: the host waits in any case. RuntimeError for them elsewhere.
     DistBackendError when a rank is missing, after `timeout` or the group's.
@@ -35,7 +34,8 @@ def barrier(
         return None
     if device_ids is not None and members.backend_name != Backend.NCCL:
         raise RuntimeError(f"Function argument device_ids not supported for the selected backend {members.backend_name}")
-    earlier = [_Earlier(work) for work in members.world.progress.outstanding()]
+    outstanding = members.world.progress.outstanding()
+    earlier = [_Earlier(work) for work in outstanding if isinstance(work, Work) and work.is_collective_of(members)]
     work = members.begin("barrier", lambda channel: [channel.comm.Ibarrier(), *earlier])
     if not async_op:
         work.wait(timeout)
@@ -44,9 +44,9 @@ def barrier(
 
 
 class _Earlier:
-    """An operation that began before a barrier, in the form of a request that the barrier waits for."""
+    """A collective that began before a barrier, in the form of a request that the barrier waits for."""
 
-    def __init__(self, work: Advancing) -> None:
+    def __init__(self, work: Work) -> None:
         self._work = work
 
     def Test(self, status: Any = None) -> bool:  # noqa: N802  (MPI's name)

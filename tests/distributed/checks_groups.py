@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import timedelta
 
 
 def main(torch, dist) -> None:
@@ -17,6 +18,7 @@ def main(torch, dist) -> None:
     check_premultiplied(torch, dist)
     check_inference_mode(torch, dist)
     check_barrier_waits(torch, dist)
+    check_barrier_does_not_wait_for_messages(torch, dist)
     check_methods(torch, dist)
     check_sparse(torch, dist)
     check_method_refusals(torch, dist)
@@ -264,3 +266,18 @@ def check_barrier_waits(torch, dist) -> None:
         dist.all_reduce(tensor, async_op=True)
     dist.barrier()
     assert [tensor[5, 5].item() for tensor in tensors] == [4.0 * number for number in range(8)]
+
+
+def check_barrier_does_not_wait_for_messages(torch, dist) -> None:
+    """A message that is sent after two barriers; the sender's second one needs the receiver's first."""
+    rank, found = dist.get_rank(), torch.zeros(1)
+    work = dist.irecv(found, 1) if rank == 0 else None
+    if work is not None:
+        work.get_future()
+    for _ in range(2):
+        dist.barrier(timeout=timedelta(seconds=30))
+    if rank == 1:
+        dist.send(torch.ones(1), 0)
+    if work is not None:
+        work.wait()
+        assert found.item() == 1

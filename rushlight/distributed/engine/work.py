@@ -149,6 +149,10 @@ class Work:
         joint.progress_in_background()
         return joint
 
+    def is_collective_of(self, group: ProcessGroup) -> bool:
+        """Return whether this is an operation of all ranks of a group, and not a message between two."""
+        return self._group is group and self._peers is None
+
     def progress_in_background(self) -> None:
         """Have the background thread advance the operation."""
         self._group.world.progress.watch(self)
