@@ -43,6 +43,7 @@ def main(torch, dist) -> dict:
     found["16-bit"] = _losses(torch, dist, _sharded(torch, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32)))
     found["tensor"] = _losses(torch, dist, _tensor_parallel(torch), parts=False, clips=False)
     found["sequence"] = _losses(torch, dist, _sequence_parallel(torch), parts=False)
+    found["after failures"] = _after_failures(torch, dist)
     found["accumulated"] = _accumulated(torch, dist, "set_requires_gradient_sync")
     found["accumulated, put off"] = _accumulated(torch, dist, "set_is_last_backward")
     found["one process, not clipped"] = _losses(torch, dist, _model(torch), parts=False, clips=False)
@@ -63,8 +64,8 @@ def _optimizer(torch, model):
     return torch.optim.AdamW(model.parameters(), lr=3e-3)
 
 
-def _losses(torch, dist, model, parts: bool = True, clips: bool = True, save=None) -> list[float]:
-    optimizer = _optimizer(torch, model)
+def _losses(torch, dist, model, parts: bool = True, clips: bool = True, save=None, optimizer=None) -> list[float]:
+    optimizer = optimizer or _optimizer(torch, model)
     losses, pending = [], None
     for step in range(STEPS):
         losses.append(_step(torch, dist, model, optimizer, step, parts, clips))
@@ -99,9 +100,9 @@ def _sharded(torch, **options):
     return fully_shard(model, **options)
 
 
-def _listed(torch):
+def _listed(torch, reshard=1):
     model = _model(torch)
-    fully_shard([*model.blocks], reshard_after_forward=1)
+    fully_shard([*model.blocks], reshard_after_forward=reshard)
     return fully_shard(model)
 
 
@@ -132,6 +133,19 @@ def _accumulated(torch, dist, setting: str) -> float:
         loss_of(reference, *_batches().part(step, 0, 1)).backward()
     pairs = zip(model.parameters(), reference.parameters(), strict=True)
     return max((a.grad.full_tensor() - b.grad).abs().max().item() for a, b in pairs)
+
+
+def _after_failures(torch, dist) -> list[float]:
+    """Train after forward passes that raised, in the first block of a group and in its second."""
+    model = _listed(torch, reshard=True)
+    optimizer = _optimizer(torch, model)
+    for block in model.blocks:
+        attention, block.attention = block.attention, None
+        try:
+            loss_of(model, *_batches().part(0, 0, 1))
+        except TypeError:
+            block.attention = attention
+    return _losses(torch, dist, model, optimizer=optimizer)
 
 
 def _tensor_parallel(torch):

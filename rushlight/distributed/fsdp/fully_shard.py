@@ -118,9 +118,9 @@ def fully_shard(
         fully_shard(model)
         optimizer = torch.optim.AdamW(model.parameters())
 
-    A list of modules is one group, gathered when the first of them runs and freed after the last. `shard_placement_fn` is
-    called with each parameter and returns Shard(dim) for another dimension, or None. Modules may be on the meta device: give
-    them memory after this, by `to_empty(device="cpu")`, and values.
+    A list of modules is one group, gathered when the first of them runs and freed after the last; those inside of others are
+    left out. `shard_placement_fn` is called with each parameter and returns Shard(dim) for another dimension, or None. Modules
+    may be on the meta device: give them memory after this, by `to_empty(device="cpu")`, and values.
 
     Where there are GPUs the mesh is of GPUs unless it is given, and the module is moved to the current one.
 
@@ -129,7 +129,7 @@ def fully_shard(
     `reshard_after_forward` that is neither 1, which is False, nor that of the ranks, which is True, and for a dimension but the
     first that does not have equal parts, and for CPUOffloadPolicy on GPUs. RuntimeError for several dtypes in a group.
     """
-    modules = [module] if isinstance(module, Module) else list(module)
+    modules = [module] if isinstance(module, Module) else _outermost(module)
     if not modules:
         raise ValueError("fully_shard was given an empty list of modules")
     for each in modules:
@@ -153,6 +153,12 @@ def fully_shard(
         kind = type(each)
         each.__class__ = type(f"FSDP{kind.__name__}", (FSDPModule, kind), {"__module__": kind.__module__})
     return module
+
+
+def _outermost(modules: Sequence[Module]) -> list[Module]:
+    """Return the modules of a list that are not inside of others of it."""
+    inside = {id(part) for each in modules for part in each.modules() if part is not each}
+    return [each for each in modules if id(each) not in inside]
 
 
 def _move_to_gpu(modules: list[Module], found: Sequence[tuple[str, Tensor, list]]) -> None:

@@ -41,7 +41,7 @@ class ModuleState:
     ) -> None:  # fmt: skip
         self.modules = [weakref.ref(module) for module in modules]
         self.group, self.policy = group, policy
-        self._outstanding: set[int] = set()  # the modules, by id, that have not run in this forward pass
+        self._to_come: set[int] = set()  # the modules, by id, that have not begun in the present use of the group
         self.reshard_after_forward = reshard_after_forward
         self.reshard_after_backward = self.requires_gradient_sync = self.is_last_backward = True
         self.context: RootContext | None = None
@@ -62,11 +62,8 @@ class ModuleState:
         """Gather the parameters, and begin to gather those of the module that comes next."""
         if self.context is None:
             self._become_root(module)
-        if self.is_root and thread_state.backward_task is None:
-            self.context.previous_order, self.context.order = self.context.order, []
-        if thread_state.backward_task is None and not self._outstanding:
-            self.context.order.append(self)
-            self._outstanding = {id(each()) for each in self.modules}
+        if thread_state.backward_task is None:
+            self._note_begin(module)
         self.unshard()
         for following in self._next_in_forward():
             following.begin_unshard()
@@ -76,6 +73,18 @@ class ModuleState:
         if kind is not None and self.policy.cast_forward_inputs:
             args, kwargs = _cast((args, kwargs), kind)
         return args, kwargs
+
+    def _note_begin(self, module: Module) -> None:
+        """Note the order in which groups are used. The use before may have ended early, by an error or without some of its
+        modules."""
+        if id(module) not in self._to_come:
+            if self.is_root:
+                self.context.previous_order, self.context.order = self.context.order, []
+                for state in self.context.states:
+                    state._to_come = set()
+            self.context.order.append(self)
+            self._to_come = {id(each()) for each in self.modules}
+        self._to_come.discard(id(module))
 
     def _placed(self, inputs: tuple) -> tuple:
         """Return the root's inputs on the GPU of the parameters, if they are on one."""
@@ -130,8 +139,7 @@ class ModuleState:
         if thread_state.backward_task is not None:  # recomputed in the backward pass, which needs the parameters now
             return output
         records = is_grad_enabled()
-        self._outstanding.discard(id(module))
-        if not self._outstanding and (self.reshard_after_forward is not False or not records):
+        if not self._to_come and (self.reshard_after_forward is not False or not records):
             self.reshard()
         if records:
             for leaf in _tensors(output):
