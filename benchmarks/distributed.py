@@ -93,7 +93,6 @@ class Contender:
                 return json.loads(line.split(RESULT, 1)[1]) | {"output": done.stdout}
         raise RuntimeError(f"{self.name} failed: {done.stdout[-1000:]}\n{done.stderr[-2000:]}")
 
-
     def bytes_sent(self, workload: str) -> float:
         """Return the bytes that a rank sends in a step."""
         if self.library != "rushlight":
@@ -160,9 +159,7 @@ def measure(workload: Workload, compiled: bool) -> dict[str, float]:
 def report(workload: str, rounds: int) -> None:
     """Print the table of a workload: what two ranks of PyTorch take is 1."""
     found = [[each.measure(workload) for each in CONTENDERS] for _ in range(rounds)]
-    times = {
-        each: [one[index]["milliseconds"] for one in found] for index, each in enumerate(CONTENDERS)
-    }  # fmt: skip
+    times = {each: [one[index]["milliseconds"] for one in found] for index, each in enumerate(CONTENDERS)}
     print(f"\n| {workload} | ms a step | beside PyTorch's two ranks | MB sent |\n|---|---:|---:|---:|")
     for contender, milliseconds in times.items():
         yardstick = times[Contender("torch", contender.compiled, 2)]

@@ -31,8 +31,8 @@ from rushlight.inductor.triton.pieces import TritonCompiler, TritonPieces
 F = torch.nn.functional
 SIDE = 4096
 HEADS, LENGTH = (4, 16), 2048
-REGISTERS, THREADS = 65536, 2048  # of a multiprocessor
-SHARED = {80: 164 << 10, 90: 228 << 10}  # bytes of a multiprocessor, of which each program takes 1 KB more than it asks for
+REGISTERS, THREADS = 65536, 2048  # what a multiprocessor has
+SHARED = {80: 164 << 10, 90: 228 << 10}  # a multiprocessor's bytes; a program takes 1 KB more than it asks for
 RESERVED = 1 << 10
 LIMITS = {80: Limits(163 << 10, 108), 90: Limits(227 << 10, 132)}  # an A100 and an H100
 

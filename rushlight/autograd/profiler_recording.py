@@ -50,7 +50,7 @@ class Span:
     is_call: bool = False  # whether this is a call of an operator
     overload: str = ""  # the name of the operator's overload, "" for the default one
     is_async: bool = False  # whether it runs beside the thread's calls
-    facts: dict[str, Any] = field(default_factory=dict)  # what else a trace tells of it, by the names of torch's traces
+    facts: dict[str, Any] = field(default_factory=dict)  # more entries for a trace, under torch's names
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.distributed.arguments import check_tensor, check_tensors
 from rushlight.distributed.engine import algorithms
 from rushlight.distributed.engine.algorithms import Channel
-from rushlight.distributed.engine.buffers import Buffer, flat, source, staged, target
+from rushlight.distributed.engine.buffers import Buffer, flat, source, staged, target, write
 from rushlight.distributed.engine.process_group import ProcessGroup
 from rushlight.distributed.engine.reduce_op import RedOpType, ReduceOp
 from rushlight.distributed.engine.reductions import Reduction
@@ -67,9 +66,8 @@ def begin_broadcast(members: ProcessGroup, tensor: Tensor, root: int, others: Se
 
 
 def _copy_to(others: Sequence[Tensor], tensor: Tensor) -> None:
-    with no_grad():
-        for other in others:
-            other.detach().copy_(tensor.detach())
+    for other in others:
+        write(other, tensor.detach())
 
 
 def all_reduce(

@@ -100,7 +100,7 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> Backend:
-    """Return "mpi", or "gloo" where that was asked for, which MPI does the work of.
+    """Return "mpi", or the name that was asked for, "gloo" or "nccl": MPI does the work of these, too.
 
     ValueError before init_process_group, or where this process is not in the group.
     """

@@ -27,7 +27,7 @@ class ProcessGroup:
 
     bound_device_id = None
     backend_name = "mpi"
-    """The name by which the backend was asked for: "mpi", or "gloo"."""
+    """The name by which the backend was asked for: "mpi", "gloo" or "nccl"."""
 
     def __init__(self, world: World, comm: Any, ranks: Sequence[int], name: str, timeout: timedelta, desc: str = "") -> None:
         self.world, self.comm, self.ranks = world, comm, tuple(ranks)

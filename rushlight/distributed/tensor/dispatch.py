@@ -7,7 +7,7 @@ What was found out for a call is kept, so that a training loop asks the rules on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,12 +86,17 @@ def _outside(op: Any, tensors: list, plan: Plan, make: Callable[[Tensor, Spec], 
     return _wrapped(results, plan, make)
 
 
+def _entry_of(op: Any, table: Mapping[str, Callable]) -> Callable | None:
+    """Return a table's entry for an overload, or for all overloads of its operator."""
+    return table.get(op.name) or (table.get(f"aten::{op._opname}") if op.name.startswith("aten::") else None)
+
+
 def _finish(op, leaves, tree, tensors, locals_, plan, kind, make) -> Any:  # noqa: ANN001
     moving = iter(locals_)
     filled = [next(moving) if isinstance(leaf, kind) else leaf for leaf in leaves]
     args, kwargs = tree_unflatten(filled, tree)
     args = _with_local_sizes(op, args, plan)
-    special = SPECIAL.get(op.name) or SPECIAL.get(f"aten::{op._opname}" if op.name.startswith("aten::") else op.name)
+    special = _entry_of(op, SPECIAL)
     if special is not None:
         specs = [tensor._spec.placed(wanted) for tensor, wanted in zip(tensors, plan.inputs, strict=True)]
         result = special(op, args, kwargs, specs, plan.outputs)
@@ -146,7 +151,7 @@ def _plan(op: Any, leaves: list, tree: Any, tensors: list, kind: type) -> Plan:
 def _made_plan(op: Any, leaves: list, tree: Any, specs: tuple[Spec, ...], kind: type) -> Plan:
     if any(spec.mesh != specs[0].mesh for spec in specs):
         raise RuntimeError(f"{op}: DTensor does not support cross-mesh operation yet! Its tensors are on different meshes")
-    found = RULES.get(op.name) or RULES.get(f"aten::{op._opname}" if op.name.startswith("aten::") else op.name)
+    found = _entry_of(op, RULES)
     if found is None:
         raise NotImplementedError(
             f"{op} has no rule for distributed tensors: call it on to_local() or full_tensor(), or redistribute around it"

@@ -10,14 +10,12 @@ from rushlight.core.generator import default_generator
 from rushlight.distributed.collectives import broadcast
 from rushlight.distributed.tensor.layout import Spec
 from rushlight.distributed.tensor.placement_types import Shard
+from rushlight.distributed.tensor.rules.pointwise import RANDOM
 from rushlight.distributed.tensor.special import special
 from rushlight.ops import aten
 
-NAMES = "native_dropout bernoulli bernoulli_ uniform_ normal_ random_ exponential_ geometric_ log_normal_ cauchy_".split()
-NAMES += "rand_like randn_like randint_like".split()
 
-
-@special(*NAMES)
+@special(*RANDOM)
 def random(op: Any, args: tuple, kwargs: dict, specs: Sequence[Spec], outputs: Sequence[Spec]) -> Any:
     """Run a random operator with numbers that depend on which part this rank has. A generator of the caller's is used as is."""
     if kwargs.get("generator") is not None:

@@ -98,7 +98,7 @@ class Table:
         return Table(*(column[chosen] for column in columns))
 
 
-_active: list[Accesses] = []  # of the launch that runs, if it is checked
+_active: list[Accesses] = []  # the launches that run now and are checked, innermost last
 
 
 @functools.cache

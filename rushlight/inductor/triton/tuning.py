@@ -161,7 +161,6 @@ class Trial:
             found = list(pool.map(lambda first: self._compile_part(specs[first::count], capability), range(count)))
         return [found[number % count][number // count] for number in range(len(specs))]
 
-
     def _compile_part(self, specs: list, capability: int) -> list[dict]:
         """Compile some candidates in a process; if that ends early, none of them is tried."""
         try:

@@ -23,10 +23,10 @@ _BINARY = (
     "atan2 bitwise_and bitwise_or bitwise_xor eq ne lt le gt ge floor_divide fmod remainder fmax fmin maximum minimum hypot "
     "logical_and logical_or logical_xor logaddexp where masked_fill addcmul addcdiv lerp copysign rsub xlogy"
 )
-_RANDOM = (
+RANDOM = (
     "native_dropout bernoulli bernoulli_ uniform_ normal_ random_ exponential_ geometric_ log_normal_ cauchy_ "
     "rand_like randn_like randint_like"
-)
+).split()
 _FACTORIES = "zeros_like ones_like empty_like full_like"
 
 
@@ -48,7 +48,7 @@ def _with_inplace(names: str) -> list[str]:
     return [name + end for name in names.split() for end in ("", "_")]
 
 
-@rule(*_with_inplace(_UNARY), *_with_inplace(_BINARY), *_BACKWARD.split(), *_RANDOM.split(), "native_dropout_backward")
+@rule(*_with_inplace(_UNARY), *_with_inplace(_BINARY), *_BACKWARD.split(), *RANDOM, "native_dropout_backward")
 def pointwise(call: Call) -> list[Strategy]:
     """Any function of elements: what is still to be summed must be summed before."""
     return [everywhere(call), *_cuts(call)]

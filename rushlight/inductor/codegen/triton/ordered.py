@@ -2,8 +2,8 @@
 
 A scatter is two kernels: its base, unless that is in place already, and then the points, which combine with what is there by
 atomic operations. So the order of floating-point sums, and which of several stores to one place wins, vary between runs. Points
-of 8 and 16 bits are combined in memory of a wider type, and the results are copied. A scan
-walks over blocks of its dimension and carries the last result along.
+of 8 and 16 bits are combined in memory of a wider type, and the results are copied. A scan walks
+over blocks of its dimension and carries the last result along.
 """
 
 from __future__ import annotations

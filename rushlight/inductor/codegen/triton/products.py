@@ -26,7 +26,7 @@ MIN_SIDE = 16  # the least height, width and depth of a tile
 TOGETHER = 8  # rows of tiles whose programs run together, so that they share loads
 SUM_BLOCK = 32
 FEW_RESULTS = 64 * 64  # tiles of at most this size take four warps
-LARGE_SIDE = 128  # of tiles that use a multiprocessor well
+LARGE_SIDE = 128  # rows and columns of a tile that keeps a multiprocessor busy
 MIN_PART = 512  # the depth of a part that is worth a program
 PART_STEP = 256  # a part's depth is a multiple of this, and so of the depths of blocks
 
@@ -280,6 +280,7 @@ class ProductKernel(Epilogue):
         fitting = [choice for choice in found if _shared_bytes(choice, itemsize) <= self.limits.shared] or found[-1:]
         enough = [choice for choice in fitting if _programs(sizes, choice) * self.parts >= self.limits.processors]
         return (enough or fitting[-2:])[0], found
+
 
 def _with_product(product: Product) -> tuple[Size, ...]:
     """Return the counts that a product's indices stay below."""
