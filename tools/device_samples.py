@@ -53,6 +53,7 @@ from tools.operator_samples import (
 SECONDS = 180  # per operator
 PROBLEMS = ("differs", "fails", "too slow", "crashes")
 THROUGH_CPU = "has no kernel for CUDA devices"
+BROKEN = "CUDA error"  # after one, a process's calls of the driver fail
 
 
 def moved(value: Any) -> Any:
@@ -140,7 +141,7 @@ def wanted_operators(arguments: argparse.Namespace) -> dict[str, Any]:
 def work(arguments: argparse.Namespace) -> None:
     """Answer names of operators, a line each, by their outcomes as JSON."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what operators print is no answer
+    os.dup2(2, 1)  # operators may print, which must not get between the answers
     operators = wanted_operators(arguments)
     for line in sys.stdin:
         kind = getattr(oracle, arguments.dtype)
@@ -167,9 +168,11 @@ class Worker:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             is_late = not selector.select(SECONDS)
         line = "" if is_late else self._process.stdout.readline()
-        if line:
-            return json.loads(line)
-        self.stop()
+        outcomes = json.loads(line) if line else None
+        if outcomes is None or any(BROKEN in note for _, notes in outcomes for note in notes):
+            self.stop()
+        if outcomes is not None:
+            return outcomes
         return [("too slow" if is_late else "crashes", [])]
 
     def stop(self) -> None:

@@ -114,7 +114,8 @@ print([len(each.cubin) > 0 and each.scratch == 0 for each in made])
 def compiling(program):
     """Run a program in a process in which Triton compiles; returns its last line."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120, check=False)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
 
@@ -123,7 +124,7 @@ def test_the_copy_is_a_cubin():
     assert compiling(_COMPILE) == "[True, True]"
 
 
-_EAGER = """
+_COMPILING = """
 import rushlight as torch
 from rushlight.cuda import driver, stand_in
 
@@ -140,6 +141,9 @@ class Compiling(stand_in.StandIn):
 
 loaded = []
 driver.use_driver(Compiling())
+"""
+
+_EAGER = """
 x, w = torch.randn(64, 32).cuda(), torch.randn(32, 16).cuda()
 torch.softmax(x @ w + 1.0, -1)
 print(*loaded)
@@ -147,10 +151,29 @@ print(*loaded)
 
 
 def test_eager_kernels_are_cubins():
-    names = compiling(_EAGER)
+    names = compiling(_COMPILING + _EAGER)
     assert "product_mm" in names and "add" in names and "softmax" in names
 
 
+_GRADIENTS = """
+def gradients(q, k, v):
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v)
+    torch._dynamo.graph_break()
+    return torch.autograd.grad(found, (q, k, v), torch.ones_like(found))
+
+torch._C.skip_code(Compiling.load.__code__)
+made = [torch.randn(1, 2, 32, 16, device="cuda", requires_grad=True) for _ in range(3)]
+torch.compile(gradients)(*made)
+print(len(loaded))
+"""
+
+
+def test_kernels_that_a_compiled_function_needs_after_a_break(monkeypatch, tmp_path):
+    """Triton's own functions are not captured."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    assert int(compiling(_COMPILING + _GRADIENTS)) >= 4
+
+
 def test_the_library_loads_no_driver():
-    program = "import sys, rushlight as torch; torch.ones(2) + 1; print([m for m in sys.modules if 'cuda' in m or 'triton' in m])"
-    assert compiling(program) == "[]"
+    names = "[m for m in sys.modules if m.startswith(('rushlight.cuda', 'triton', 'cuda'))]"
+    assert compiling(f"import sys, rushlight as torch; torch.ones(2) + 1; print({names})") == "[]"

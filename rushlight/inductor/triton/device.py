@@ -11,6 +11,7 @@ from collections import deque
 from typing import Any
 
 from rushlight.core.dtype import dtype
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
@@ -93,6 +94,7 @@ class DeviceLauncher:
         """Return a device tensor."""
         return tensors.over(memory, size, stride, offset, kind)
 
+    @runs_as_it_is("it compiles a kernel", with_callees=True)
     def _load(self, kernel: str, constants: dict[str, int], warps: int, stages: int, aligned: dict[bool, bool]) -> Kernel:
         launch = self._launches[kernel]
         names = tuple(name for name, kind in launch.parameters if aligned[kind.startswith("*")])

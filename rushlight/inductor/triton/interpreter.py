@@ -21,6 +21,7 @@ import numpy as np
 from rushlight.core.device import CPU
 from rushlight.core.dispatch_key import CPU_KEYS
 from rushlight.core.dtype import dtype
+from rushlight.core.following import runs_as_it_is
 from rushlight.core.storage import StorageImpl, allocate
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl
@@ -188,6 +189,7 @@ class InterpreterLauncher:
         """Return whether a kernel has reported an error."""
         return self._status.value != 0
 
+    @runs_as_it_is("it interprets a kernel", with_callees=True)
     def launch(
         self, kernel: str, grid: tuple[int, ...], arguments: tuple[int, ...], constants: dict[str, int], *, warps: int,
         stages: int,
