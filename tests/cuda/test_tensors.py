@@ -184,3 +184,16 @@ def test_no_memory_is_leaked(standin):
         del tensor
     standin.wait_for_device()
     assert torch.cuda.memory_allocated() - before <= 8 * 512  # numbers are kept as tensors
+
+
+def test_gelu_and_its_gradient_where_they_are_small_large_or_no_numbers():
+    values = torch.cat([torch.linspace(-9, 9, 20001), torch.tensor([float("inf"), float("nan"), 0.0, -0.0, 1e30, 60.0, -60.0])])
+    exact = values.double().requires_grad_()
+    wanted = torch.nn.functional.gelu(exact)
+    wanted.backward(torch.ones_like(wanted))
+    given = values.cuda().requires_grad_()
+    found = torch.nn.functional.gelu(given)
+    found.backward(torch.ones_like(found))
+    assert torch.allclose(found.cpu().double(), wanted, rtol=4e-7, atol=4e-7, equal_nan=True)
+    finite = values.abs() < 1e10
+    assert torch.allclose(given.grad.cpu().double()[finite], exact.grad[finite], rtol=4e-7, atol=6e-7)

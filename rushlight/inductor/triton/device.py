@@ -19,7 +19,7 @@ from rushlight.cuda import runtime, tensors
 from rushlight.cuda.driver import Cubin, Kernel, KernelImage
 from rushlight.inductor.codegen.triton.program import TritonProgram
 
-compiler, interpreter = map(LazyModule, ("rushlight.inductor.triton.compiler", "rushlight.inductor.triton.interpreter"))
+ahead, compiler, interpreter = map(LazyModule, (f"rushlight.inductor.triton.{n}" for n in ("ahead", "compiler", "interpreter")))
 _ALIGNMENT = 16
 _KEPT_COPIES = 64  # CPU numbers that one call of a program may read
 
@@ -34,6 +34,7 @@ class DeviceLauncher:
         self._program, self._name = program, name
         self._launches = program.kernels
         self._kernels: dict[tuple, Kernel] = {}
+        self._compiling: Any = None  # the program's kernels, once one of them is needed
         self._copies: deque[Tensor] = deque(maxlen=_KEPT_COPIES)
         self._pointers = {
             name: [kind.startswith("*") for _, kind in launch.parameters] for name, launch in self._launches.items()
@@ -108,7 +109,10 @@ class DeviceLauncher:
         return runtime.device_at(self.index).driver.load(image)
 
     def _cubin(self, spec: Any, capability: int) -> Cubin:
-        made = compiler.compile_kernel(self._functions, spec, capability)
+        if self._compiling is None:
+            closed = [launch for launch in self._launches.values() if not launch.open]
+            self._compiling = ahead.Ahead(self._functions, [compiler.spec_of(launch) for launch in closed], capability)
+        made = self._compiling.take(spec)
         return Cubin(made.cubin, made.entry, made.shared, made.threads, made.scratch)
 
     @functools.cached_property

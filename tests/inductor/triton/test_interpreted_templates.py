@@ -30,11 +30,11 @@ def test_products_of_halves_stay_halves(kind):
 
 
 def test_programs_share_the_depth_of_products_with_few_results():
-    a, b, bias = torch.randn(20, 1100), torch.randn(1100, 40), torch.randn(40)
-    pieces = check(lambda a, b, c: F.gelu(a @ b + c), a, b, bias, rtol=1e-3, atol=1e-3)
+    a, b, bias = torch.randn(20, 9000), torch.randn(9000, 40), torch.randn(40)
+    pieces = check(lambda a, b, c: F.gelu(a @ b + c), a, b, bias, rtol=1e-3, atol=1e-2)
     ((_, program),) = pieces.programs
     assert [launch.kind for launch in program.launches] == ["product", "sums"]
-    check(lambda a, b: a @ b, torch.randn(3, 5, 2000), torch.randn(3, 2000, 4), rtol=1e-3, atol=1e-3)
+    check(lambda a, b: a @ b, torch.randn(3, 5, 9000), torch.randn(3, 9000, 4), rtol=1e-3, atol=1e-2)
     check(lambda a, b: a @ b, a.bfloat16(), b.bfloat16(), rtol=3e-2, atol=0.5)
 
 

@@ -543,14 +543,42 @@ def silu(x):
 
 
 @triton.jit
+def normal_below(x):
+    """The standard normal distribution's probability below x, and exp(-x^2 / 2). For float32, to 2e-7, erfcx(|x| / sqrt(2)) / 2
+    is a polynomial in t = 1 / (1 + 0.35 |x|), which takes half of erf's instructions. t is the square of the fast inverse
+    square root, after a step of Newton's."""
+    if x.dtype == tl.float64:
+        bell = tl.exp(x * x * -0.5)
+        return (tl.erf(x * 0.7071067811865476) + 1.0) * 0.5, bell
+    else:
+        width = tl.minimum(tl.abs(x), 40.0) * 0.35 + 1.0
+        root = tl.rsqrt(width)
+        t = root * root
+        t += t * (1.0 - width * t)
+        p = 0.144031474 - 0.0291579989 * t
+        p = p * t - 0.255840151
+        p = p * t + 0.159321001
+        p = p * t - 0.0232132439
+        p = p * t + 0.105552873
+        p = p * t + 0.119821196
+        p = p * t + 0.139863528
+        p = p * t + 0.139621306
+        scaled = x * 0.8493218002880191
+        bell = tl.exp2(-scaled * scaled)
+        outside = p * t * bell
+        return tl.where(x < 0, outside, 1.0 - outside), bell
+
+
+@triton.jit
 def gelu_erf(x):
-    return x * 0.5 * (tl.erf(x * 0.7071067811865476) + 1.0)
+    below, _ = normal_below(x)
+    return x * below
 
 
 @triton.jit
 def gelu_erf_slope(x):
-    below = (tl.erf(x * 0.7071067811865476) + 1.0) * 0.5
-    return below + x * tl.exp(x * x * -0.5) * 0.3989422804014327
+    below, bell = normal_below(x)
+    return below + x * bell * 0.3989422804014327
 
 
 @triton.jit

@@ -10,43 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, as_expr
 from rushlight.core.dtype import dtype, float32
 from rushlight.inductor.codegen.triton.expressions import StatementWriter, Term, operand_text
 from rushlight.inductor.codegen.triton.kernels import Choice, Launch, LaunchWriter, Limits, indented, program_text, range_text
 from rushlight.inductor.codegen.triton.loops import next_power
+from rushlight.inductor.codegen.triton.tiles import Work, instructions_of, plan
 from rushlight.inductor.codegen.triton.types import HALVES, compute_type, literal, memory_type, size_text
 from rushlight.inductor.ir import Buffer, Load, Value, contiguous_layout, substitute, walk
 from rushlight.inductor.scheduler import Group, body_in_domain, element_index, row_variables
 from rushlight.inductor.sizes import Size, as_size, evaluate
 
-MIN_SIDE = 16  # the least height, width and depth of a tile
 TOGETHER = 8  # rows of tiles whose programs run together, so that they share loads
 SUM_BLOCK = 32
-FEW_RESULTS = 64 * 64  # tiles of at most this size take four warps
-LARGE_SIDE = 128  # rows and columns of a tile that keeps a multiprocessor busy
-MIN_PART = 512  # the depth of a part that is worth a program
 PART_STEP = 256  # a part's depth is a multiple of this, and so of the depths of blocks
-
-
-class Tile(NamedTuple):
-    """The height and width of a tile of results, the depth of a block in bytes, warps, and stages of loads ahead."""
-
-    height: int
-    width: int
-    depth: int
-    warps: int
-    stages: int
-
-
-TILES = (
-    Tile(128, 256, 128, 8, 3), Tile(256, 128, 128, 8, 3), Tile(128, 128, 128, 8, 3), Tile(128, 128, 128, 4, 3),
-    Tile(128, 128, 64, 4, 4), Tile(128, 64, 128, 4, 3), Tile(64, 128, 128, 4, 3), Tile(64, 64, 128, 4, 4),
-    Tile(64, 32, 128, 4, 4), Tile(32, 64, 128, 4, 4), Tile(32, 32, 256, 4, 4), Tile(16, 32, 256, 4, 4), Tile(16, 16, 256, 4, 4),
-)  # fmt: skip
-SMALL_TILES = (Tile(64, 64, 128, 4, 2), Tile(32, 32, 128, 4, 2), Tile(16, 16, 128, 4, 2))  # for 64-bit numbers
 
 
 @dataclass(frozen=True)
@@ -90,63 +68,60 @@ def product_launches(
     group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str, limits: Limits
 ) -> list[Launch]:  # fmt: skip
     """Return the launches of a product."""
-    parts = _parts_of(product, hints, limits)
-    first = ProductKernel(group, buffers, hints, product, precision, limits, parts)
-    if parts == 1:
+    first = ProductKernel(group, buffers, hints, product, precision, limits)
+    if first.parts == 1:
         return [first.write()]
     rows, columns = group.domain
     name = first.sums_name
-    sums = Buffer(name, contiguous_layout(float32, (parts, rows, columns)))
+    sums = Buffer(name, contiguous_layout(float32, (first.parts, rows, columns)))
 
     def body(row: Expr, column: Expr, step: Expr) -> Load:
         return Load(float32, name, step * (rows * columns) + row * columns + column)
 
-    made = [first.write(), SumKernel(group, {**buffers, name: sums}, hints, parts, body).write()]
+    made = [first.write(), SumKernel(group, {**buffers, name: sums}, hints, first.parts, body).write()]
     made[1].scratch = made[0].scratch
     return made
 
 
-def _parts_of(product: Product, hints: Mapping[Var, int], limits: Limits) -> int:
-    """Return the number of programs that share the depth of a tile."""
-    zero = as_expr(0)
-    kinds = {product.left(zero, zero, zero).dtype, product.right(zero, zero, zero).dtype}
-    if not all(kind.is_floating_point and kind.itemsize <= float32.itemsize for kind in kinds):
-        return 1
-    rows, columns, depth, batch = (
-        evaluate(size, hints) for size in (product.rows, product.columns, product.depth, product.batch)
-    )  # fmt: skip
-    tiles = -(-rows // LARGE_SIDE) * -(-columns // LARGE_SIDE) * batch
-    most = min(limits.processors // max(tiles, 1), depth // MIN_PART)
-    return 1 << max(most, 1).bit_length() - 1
-
-
 class ProductKernel(Epilogue):
-    """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32". With several `parts`
-    the kernel stores a sum for each part of the depth, instead of results."""
+    """Writes a product by `tl.dot`. `precision` is how float32 factors are multiplied: "ieee" or "tf32". If the depth is split
+    into several `parts`, the kernel stores a sum for each of them, instead of results."""
 
     def __init__(
         self, group: Group, buffers: dict[str, Buffer], hints: Mapping[Var, int], product: Product, precision: str,
-        limits: Limits, parts: int,
+        limits: Limits,
     ):  # fmt: skip
         super().__init__("product", group, buffers, hints)
-        self.limits = limits
-        self.parts = parts
         self.sums_name = f"sums_{group.template.name}"
         self.product = product
         self.precision = precision
         self.x, self.r = Var("x", product.rows), Var("r", product.columns)
         self.across, self.down = Var("k_across", product.depth), Var("k_down", product.depth)
         self.batch = as_expr(0) if product.batch == 1 else Var("batch", product.batch)
+        self.left, self.right = product.left(self.batch, self.x, self.across), product.right(self.batch, self.down, self.r)
+        kinds = {self._loaded_type(self.left), self._loaded_type(self.right)}
+        self.factors = kinds.pop() if len(kinds) == 1 else None
+        self.launch.choice, self.parts, self.launch.candidates = plan(self._work(), limits)
+
+    def _work(self) -> Work:
+        """Return what the time of the product depends on, with the hints' sizes."""
+        product, kind = self.product, self.factors
+        sizes = [evaluate(size, self.hints) for size in (product.rows, product.columns, product.depth, product.batch)]
+        domain, template = self.group.domain, self.group.template
+        bodies = [body_in_domain(member, domain) for member in self.group.members if member is not template]
+        itemsize = float32.itemsize if kind is None else kind.itemsize
+        by_matrices = itemsize < float32.itemsize or (itemsize == float32.itemsize and self.precision == "tf32")
+        is_split = all(
+            each.is_floating_point and each.itemsize <= float32.itemsize
+            for each in (self._loaded_type(self.left), self._loaded_type(self.right))
+        )
+        return Work(*sizes, itemsize, by_matrices, instructions_of(bodies), is_split)
 
     def write(self) -> Launch:
         """Return the launch."""
-        product = self.product
+        product, kind, left, right = self.product, self.factors, self.left, self.right
         self.kind = self.index_type(*_with_product(product), as_size(self.group.numel * self.parts))
-        left, right = product.left(self.batch, self.x, self.across), product.right(self.batch, self.down, self.r)
-        kinds = {self._loaded_type(left), self._loaded_type(right)}
-        kind = kinds.pop() if len(kinds) == 1 else None
         element = "tl.float32" if kind is None else memory_type(kind)
-        self.launch.choice, self.launch.candidates = self._choices(4 if kind is None else kind.itemsize)
         masks = self._masks()
         loop, terms = [], []
         for side, value, axes in (("left", left, ("x", "k_across")), ("right", right, ("k_down", "r"))):
@@ -257,46 +232,11 @@ class ProductKernel(Epilogue):
             lines += [f"k_across_mask = k_across < {depth}", f"k_down_mask = k_down < {depth}"]
         return lines
 
-    def _tiles(self, itemsize: int) -> tuple[Tile, ...]:
-        """Return the tiles for factors of a size. Without matrix instructions, factors take registers, too."""
-        if itemsize == 8:
-            return SMALL_TILES
-        return TILES if itemsize < 4 or self.precision == "tf32" else TILES[2:]
-
-    def _choices(self, itemsize: int) -> tuple[Choice, list[Choice]]:
-        """Return the default choice and all candidates. The default is the first one that keeps all multiprocessors busy, and
-        whose blocks fit in shared memory."""
-        product = self.product
-        sizes = [evaluate(size, self.hints) for size in (product.rows, product.columns, product.depth, product.batch)]
-        rows, columns, depth = (max(MIN_SIDE, next_power(size)) for size in sizes[:3])
-        made = {}
-        for tile in self._tiles(itemsize):
-            height, width = min(tile.height, rows), min(tile.width, columns)
-            block = min(tile.depth // itemsize, max(depth, 32 if itemsize == 1 else MIN_SIDE))
-            warps = tile.warps if height * width > FEW_RESULTS else 4
-            choice = Choice({"ROWS": height, "COLUMNS": width, "DEPTH": block}, warps, tile.stages)
-            made.setdefault((height, width, block, choice.warps), choice)
-        found = list(made.values())
-        fitting = [choice for choice in found if _shared_bytes(choice, itemsize) <= self.limits.shared] or found[-1:]
-        enough = [choice for choice in fitting if _programs(sizes, choice) * self.parts >= self.limits.processors]
-        return (enough or fitting[-2:])[0], found
-
 
 def _with_product(product: Product) -> tuple[Size, ...]:
     """Return the counts that a product's indices stay below."""
     counted = (product.rows * product.columns, product.rows * product.depth, product.depth * product.columns)
     return tuple(as_size(count * product.batch) for count in counted)
-
-
-def _shared_bytes(choice: Choice, itemsize: int) -> int:
-    """Return the bytes of the factors' blocks that are loaded ahead."""
-    height, width, depth = (choice.constants[name] for name in ("ROWS", "COLUMNS", "DEPTH"))
-    return (height + width) * depth * itemsize * choice.stages
-
-
-def _programs(sizes: list[int], choice: Choice) -> int:
-    rows, columns, _, batch = sizes
-    return -(-rows // choice.constants["ROWS"]) * -(-columns // choice.constants["COLUMNS"]) * batch
 
 
 class SumKernel(Epilogue):
