@@ -6,10 +6,12 @@ In: a program's text and its kernels. Out: a cubin for each. A process in which 
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -72,12 +74,31 @@ def compile_kernel(functions: Mapping[str, Any], spec: KernelSpec, capability: i
     signature = dict(spec.parameters) | dict.fromkeys(spec.constants, "constexpr")
     positions = {name: position for position, (name, _) in enumerate(spec.parameters)}
     attributes = {(positions[name],): ALIGNED for name in spec.aligned}
-    source = triton.compiler.ASTSource(functions[spec.name], signature, constexprs=spec.constants, attrs=attributes)
+    source = _source_type()(functions[spec.name], signature, constexprs=spec.constants, attrs=attributes)
     options = {"num_warps": spec.warps, "num_stages": spec.stages, "enable_fp_fusion": True, **spec.options}
     made = triton.compile(source, target=GPUTarget("cuda", capability, WARP), options=options)
     facts = made.metadata
     scratch = facts.global_scratch_size + facts.profile_scratch_size
     return Compiled(made.asm["cubin"], facts.name, facts.shared, facts.num_warps * WARP, scratch)
+
+
+@functools.cache
+def _source_type() -> type:
+    """Return Triton's class of sources, with one that reads texts one at a time: Python 3.11 may fail if two threads parse."""
+    import triton
+
+    lock = threading.RLock()
+
+    class Source(triton.compiler.ASTSource):
+        def hash(self) -> str:
+            with lock:
+                return super().hash()
+
+        def make_ir(self, *args: Any, **kwargs: Any) -> Any:
+            with lock:
+                return super().make_ir(*args, **kwargs)
+
+    return Source
 
 
 def version() -> str:
