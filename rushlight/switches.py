@@ -11,6 +11,7 @@ import warnings
 from importlib import import_module
 from types import ModuleType
 
+import rushlight._C as _C
 from rushlight.core.determinism import DETERMINISM
 from rushlight.core.device import as_device, default_device, device
 from rushlight.core.device import set_default_device as choose_default_device
@@ -60,6 +61,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     if precision not in _PRECISIONS:
         raise ValueError(f"set_float32_matmul_precision expects one of {', '.join(_PRECISIONS)}, got {precision!r}")
     _update_settings(precision=precision)
+    _C.choose_plans_anew()  # those of operators on a GPU
 
 
 def get_float32_matmul_precision() -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from rushlight._C import LaunchPlan, PlannedCalls
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler import passes
 from rushlight.compiler.logs import StageLog
@@ -32,6 +33,7 @@ from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
 from rushlight.inductor.triton.device import DeviceLauncher
+from rushlight.inductor.triton.graph import TritonGraph
 from rushlight.inductor.triton.pieces import TritonCompiler
 from rushlight.inductor.triton.strided_copy import copy_strided
 from rushlight.inductor.triton.tuning import limits_of
@@ -63,11 +65,12 @@ _lock = threading.RLock()
 runtime.on_forget(_graphs.clear)
 
 
-def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
-    """Run an operator on a device, or return NotImplemented."""
+def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCalls | None = None) -> object:
+    """Run an operator on a device, or return NotImplemented. `calls`, which were asked for this call, get its launch plan."""
+    asked = args, kwargs
     args, kwargs = _open_numbers(op, args, kwargs, index)
     leaves, spec = tree_flatten((args, kwargs))
-    given = list({id(leaf._impl): leaf for leaf in leaves if isinstance(leaf, Tensor)}.values())
+    given = _distinct(leaves)
     chosen = kwargs.get("generator")
     try:
         key = (op, index, spec, _key_of(leaves), get_float32_matmul_precision())
@@ -79,8 +82,15 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
     if found is None:
         return NotImplemented
     seeds = (seed_tensor(index, chosen),) if found.draws else ()
+
+    def run_graph() -> object:
+        results = list(found.run(*given, *seeds))
+        if calls is not None and isinstance(found.run, TritonGraph):
+            _remember(calls, op, asked, found, found.run.plan_of(*given, *seeds), partial(seed_tensor, index, chosen))
+        return tree_unflatten(results, found.spec)
+
     try:
-        return tree_unflatten(list(found.run(*given, *seeds)), found.spec)
+        return run_graph()
     except RuntimeError as error:
         if "the compiled graph" not in str(error):  # not from the check of its inputs
             raise
@@ -88,7 +98,34 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
     found = _graphs.get(exact, False)
     if found is False:
         found = _made(exact, op, leaves, spec, index, is_open=False)
-    return NotImplemented if found is None else tree_unflatten(list(found.run(*given, *seeds)), found.spec)
+    return NotImplemented if found is None else run_graph()
+
+
+def _remember(
+    calls: PlannedCalls, op: OpOverload, asked: tuple, found: _Graph, plan: LaunchPlan | None, draw: Callable[[], Tensor]
+) -> None:  # fmt: skip
+    """Let later calls with such arguments run by a plan."""
+    if plan is not None:
+        calls.opens_numbers = open_form(op) is not None
+        calls.remember(*asked, plan, _structure(found.spec), draw if found.draws else None)
+
+
+def _distinct(leaves: Sequence[object]) -> list[Tensor]:
+    """Return the tensors, each once."""
+    found: dict[int, Tensor] = {}
+    for leaf in leaves:
+        if isinstance(leaf, Tensor):
+            found.setdefault(id(leaf._impl), leaf)
+    return list(found.values())
+
+
+def _structure(spec: TreeSpec) -> object:
+    """Return how results are returned, for `PlannedCalls`."""
+    if spec.kind is None:
+        return "single"
+    if spec.kind in (tuple, list) and all(child.kind is None for child in spec.children):
+        return spec.kind.__name__
+    return lambda results: tree_unflatten(results, spec)
 
 
 graphs.run, graphs.copy = run, copy_strided

@@ -7,6 +7,7 @@ static PyMethodDef *const method_tables[] = {
     block_methods,   launch_methods,      gpu_launch_methods,   cpu_features_methods, configuration_methods, checksum_methods,
     storage_methods, elementwise_methods, tensor_methods,       optimizer_methods,    region_methods, cache_entry_methods, tail_call_methods,
     accumulate_methods, engine_methods,   dispatch_methods,     compiled_history_methods, machine_methods,
+    gpu_thread_methods,
 };
 
 static PyTypeObject *const types[] = {
@@ -15,7 +16,7 @@ static PyTypeObject *const types[] = {
     &AutogradKernel_Type, &ViewOrWriteKernel_Type, &ElementwiseKernel_Type, &NodeBase_Type,   &OperatorNode_Type,
     &SavedTensorBase_Type, &AccumulateNode_Type, &GuardTree_Type, &GraphLaunch_Type, &PreparedConstants_Type, &CacheEntry_Type, &FrameView_Type, &TailCall_Type, &ViewKernel_Type, &ConcatenateKernel_Type,
     &MersenneTwister_Type, &CreationKernel_Type, &AttributeChecks_Type, &MachineCode_Type, &Machine_Type,
-    &ModuleSlotsBase_Type,
+    &ModuleSlotsBase_Type, &MemoryCounter_Type, &DeviceMemory_Type, &DeviceHeap_Type, &LaunchPlan_Type, &PlannedCalls_Type,
 };
 
 static int execute(PyObject *module)

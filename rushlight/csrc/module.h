@@ -23,6 +23,7 @@ PyObject *block_make(void *memory, size_t capacity, Py_ssize_t nbytes);
 extern PyMethodDef block_methods[];
 extern PyMethodDef launch_methods[];
 extern PyMethodDef gpu_launch_methods[];
+extern PyMethodDef gpu_thread_methods[];
 extern PyMethodDef cpu_features_methods[];
 extern PyMethodDef checksum_methods[];
 extern PyMethodDef configuration_methods[];
@@ -74,5 +75,10 @@ extern PyTypeObject TailCall_Type;
 extern PyTypeObject MachineCode_Type;
 extern PyTypeObject Machine_Type;
 extern PyTypeObject ModuleSlotsBase_Type;
+extern PyTypeObject MemoryCounter_Type;
+extern PyTypeObject DeviceMemory_Type;
+extern PyTypeObject DeviceHeap_Type;
+extern PyTypeObject LaunchPlan_Type;
+extern PyTypeObject PlannedCalls_Type;
 
 #endif

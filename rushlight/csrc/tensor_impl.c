@@ -147,7 +147,9 @@ TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_s
 TensorImpl *impl_over(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype)
 {
     const ThreadRecord *record = thread_record();
-    TensorImpl *made = record ? impl_make(Py_NewRef(storage), sizes, strides, storage_offset, dtype, configuration.cpu, CPU_KEYS,
+    PyObject *device = ((StorageImpl *)storage)->device;
+    unsigned long keys = device == configuration.cpu ? CPU_KEYS : CUDA_KEYS;
+    TensorImpl *made = record ? impl_make(Py_NewRef(storage), sizes, strides, storage_offset, dtype, device, keys,
                                           new_version()) : NULL;
     if (made)
         enter_mode(made, record);

@@ -136,7 +136,7 @@ PyObject *contiguous_strides(PyObject *sizes);
 /* Make an uninitialised CPU impl in the thread's mode (normal or inference). `numel` may be -1. */
 TensorImpl *impl_empty(PyObject *sizes, PyObject *strides, PyObject *dtype, Py_ssize_t numel);
 TensorImpl *impl_alias(TensorImpl *impl, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset);
-/* Make a CPU impl over a storage, in the thread's mode. */
+/* Make an impl over a storage of the CPU or a GPU, in the thread's mode. */
 TensorImpl *impl_over(PyObject *storage, PyObject *sizes, PyObject *strides, Py_ssize_t storage_offset, PyObject *dtype);
 PyObject *tensor_wrap(TensorImpl *impl);
 /* Wrap an impl in a new Tensor. Steal the reference to `impl`; NULL stays NULL. */

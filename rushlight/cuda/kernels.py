@@ -8,9 +8,11 @@ memory or move it between devices have kernels of their own here.
 from __future__ import annotations
 
 import functools
+import operator
 import warnings
 from collections.abc import Callable, Sequence
 
+from rushlight._C import PlannedCalls
 from rushlight.core.device import CPU, as_device, device, present_device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
 from rushlight.core.dtype import bool_, get_default_dtype, uint8
@@ -33,7 +35,7 @@ GRAPHS = "graphs of single operators"
 _NO_DATA = "Cannot copy out of meta tensor; no data!"
 _CPU_BIT = bit(DispatchKey.CPU)
 
-Run = Callable[[OpOverload, tuple, dict, int], object]
+Run = Callable[[OpOverload, tuple, dict, int, PlannedCalls | None], object]
 
 
 class Graphs:
@@ -44,10 +46,10 @@ class Graphs:
         self.run: Run | None = None
         self.copy: Callable[[Tensor, Tensor], None] | None = None
 
-    def call(self, op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
-        """Run an operator on a device, or return NotImplemented."""
+    def call(self, op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCalls | None = None) -> object:
+        """Run an operator on a device, or return NotImplemented. `calls` get a launch plan for later calls like this one."""
         self._load()
-        return NotImplemented if self.run is None else self.run(op, args, kwargs, index)
+        return NotImplemented if self.run is None else self.run(op, args, kwargs, index, calls)
 
     def copy_strided(self, target: Tensor, source: Tensor) -> None:
         """Copy a tensor to another one of its sizes, dtype and device."""
@@ -71,7 +73,11 @@ def _map(function: Callable, value: object) -> object:
 
 
 def device_kernel(op: OpOverload, below: int) -> Callable:
-    """Return the function that runs an operator where one of its arguments is on a device."""
+    """Return the function that runs an operator where one of its arguments is on a device.
+
+    Calls like an earlier one repeat its launches by a plan. A call has no plan if its arguments were changed before its graph
+    ran: CPU tensors, masks as indices, targets that are not dense.
+    """
     position = op._schema.positions.get("device") if op._names_device else None
 
     def run(*args: object, **kwargs: object) -> object:
@@ -81,19 +87,23 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             return through_host(op, args, kwargs, where)
         index = where.index
         with runtime.on_device(index):
+            asked = [*tensors_in((*args, *kwargs.values()))]
             if op._opname in INDEXING and len(args) > 1:
                 args = (args[0], _positions(args[1]), *args[2:])
             placed = lambda tensor: tensor if tensor._impl.device.type == "cuda" else tensors.from_host(tensor, index)  # noqa: E731
             given = tuple([_map(placed, value) for value in args])
             named = {name: _map(placed, value) for name, value in kwargs.items()} if kwargs else kwargs
-            if all(tensor._impl.numel for tensor in tensors_in((*given, *named.values()))):
-                made = _run_on_device(op, given, named, index)
+            used = [*tensors_in((*given, *named.values()))]
+            if all(tensor._impl.numel for tensor in used):
+                is_same = len(used) == len(asked) and all(map(operator.is_, used, asked))
+                made = _run_on_device(op, given, named, index, calls if is_same else None)
                 if made is not NotImplemented:
                     return made
                 warn_of_host(op)
             return through_host(op, given, named, where)
 
-    return run
+    calls = PlannedCalls(run, True, tensors.number)
+    return calls
 
 
 def _positions(indices: Sequence) -> list:
@@ -108,17 +118,17 @@ def _positions(indices: Sequence) -> list:
     return found
 
 
-def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int) -> object:
+def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCalls | None) -> object:
     """Run an operator as a graph. What it writes must be dense; other tensors are written by way of a copy."""
     if not op.is_mutable:
-        return graphs.call(op, args, kwargs, index)
+        return graphs.call(op, args, kwargs, index, calls)
     apart = {
         id(value): (value, aten("clone")(value))
         for argument, value in zip(op._schema.arguments, args, strict=False)
         if argument.is_write and isinstance(value, Tensor) and not value.is_non_overlapping_and_dense()
     }
     if not apart:
-        return graphs.call(op, args, kwargs, index)
+        return graphs.call(op, args, kwargs, index, calls)
     made = graphs.call(op, tuple([apart.get(id(value), (value, value))[1] for value in args]), kwargs, index)
     if made is NotImplemented:
         return made

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from ctypes import POINTER, byref, c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_void_p
 
-from rushlight._C import launch_on_gpu
+from rushlight._C import gpu_in_use, is_gpu_in_use, launch_on_gpu, note_gpu_in_use
 from rushlight.cuda.driver import DeviceProperties, DriverError, DriverOutOfMemory, KernelImage
 
 _OUT = POINTER(c_void_p)
@@ -87,6 +87,10 @@ def find() -> LibCuda | None:
     return made if made.device_count() else None
 
 
+def _address_of(function: object) -> int:
+    return ctypes.cast(function, c_void_p).value or 0
+
+
 class LibCuda:
     """The devices that `libcuda` shows. Each is used by its primary context, which other libraries of the process share."""
 
@@ -95,10 +99,12 @@ class LibCuda:
             function = getattr(library, name)
             function.argtypes, function.restype = types, c_int
         self._library = library
-        self.launch_address = ctypes.cast(library.cuLaunchKernel, c_void_p).value or 0
+        self.launch_address = _address_of(library.cuLaunchKernel)
+        # What launch plans call themselves: copies of memory, and whether a stream is being captured.
+        self.entries = _address_of(library.cuMemcpyAsync), _address_of(library.cuStreamIsCapturing)
         self._contexts: dict[int, c_void_p] = {}
         self._lock = threading.Lock()
-        self._thread = threading.local()
+        note_gpu_in_use(0, 0)  # what is noted may be about a former driver with this one's number
 
     def _error(self, name: str, status: int) -> DriverError:
         found, text = c_char_p(), c_char_p()
@@ -106,6 +112,10 @@ class LibCuda:
         self._library.cuGetErrorString(status, byref(text))
         kind = DriverOutOfMemory if status == _OUT_OF_MEMORY else DriverError
         return kind(name, (found.value or b"CUDA_ERROR_UNKNOWN").decode(), (text.value or b"").decode())
+
+    def fail(self, name: str, status: int) -> None:
+        """Raise the error of a call with this status."""
+        raise self._error(name, status)
 
     def _call(self, name: str, *arguments: object) -> None:
         status = getattr(self._library, name)(*arguments)
@@ -152,13 +162,13 @@ class LibCuda:
 
     def use(self, device: int) -> None:
         """Make a device this thread's current one."""
-        if getattr(self._thread, "device", None) == device:
+        if is_gpu_in_use(id(self), device):
             return
         with self._lock:
             if device not in self._contexts:
                 self._contexts[device] = c_void_p(self._made("cuDevicePrimaryCtxRetain", self._device(device)))
         self._call("cuCtxSetCurrent", self._contexts[device])
-        self._thread.device = device
+        note_gpu_in_use(id(self), device)
 
     # Memory
 
@@ -258,7 +268,7 @@ class LibCuda:
 
     def load(self, image: KernelImage) -> LoadedKernel:
         """Load a kernel's cubin to the current device."""
-        facts = self.properties(self._thread.device)
+        facts = self.properties(gpu_in_use())
         cubin = image.cubin(facts.major * 10 + facts.minor)
         module = self._load_module(cubin.code)
         function = self._made("cuModuleGetFunction", module, cubin.entry.encode())
@@ -323,6 +333,7 @@ class LoadedKernel:
 
     def __init__(self, driver: LibCuda, function: int, threads: int, shared: int):
         self._driver, self._function, self._threads, self._shared = driver, function, threads, shared
+        self.native = driver.launch_address, function, threads, shared
 
     def launch(self, stream: int, grid: tuple[int, int, int], arguments: Sequence[int], constants: dict[str, int]) -> None:
         """Put a launch on a stream. The driver copies the arguments before it returns."""

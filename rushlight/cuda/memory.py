@@ -93,14 +93,14 @@ def memory_snapshot(mempool_id: object = None) -> list[dict[str, Any]]:
     require_device()
     return [
         {
-            "device": found.index, "address": address, "total_size": size, "stream": blocks[0].stream,
-            "segment_type": "small" if blocks[0].is_small else "large",
+            "device": found.index, "address": segment.address, "total_size": segment.size, "stream": segment.stream,
+            "segment_type": "small" if segment.is_small else "large",
             "blocks": [
                 {"address": block.address, "size": block.size, "state": "inactive" if block.is_free else "active_allocated"}
-                for block in blocks
+                for block in segment.blocks
             ],
         }
-        for found in runtime.opened_devices() for address, size, blocks in found.allocator.segments()
+        for found in runtime.opened_devices() for segment in found.allocator.segments()
     ]  # fmt: skip
 
 

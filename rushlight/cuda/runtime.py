@@ -14,28 +14,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import rushlight._C as _C
 from rushlight.core.device import device
 from rushlight.core.storage import StorageImpl
-from rushlight.cuda.allocator import Block, CachingAllocator
+from rushlight.cuda.allocator import CachingAllocator
 from rushlight.cuda.driver import DEFAULT_STREAM, Driver, DriverError, active_driver
 
 _STATUS_BYTES = 4
 
-
-class DeviceMemory:
-    """Owns a block of a device: the `buffer` of a device storage. Its last reference returns the block to the allocator."""
-
-    __slots__ = ("allocator", "block", "data_ptr", "nbytes", "__weakref__")
-
-    def __init__(self, allocator: CachingAllocator, block: Block, nbytes: int):
-        self.allocator, self.block, self.data_ptr, self.nbytes = allocator, block, block.address, nbytes
-
-    def record_stream(self, stream: int) -> None:
-        """Keep the block from being used again before the present work of a stream is done."""
-        self.allocator.record_stream(self.block, stream)
-
-    def __del__(self) -> None:
-        self.allocator.release(self.block)
+# The thread's state is in C (`csrc/gpu_thread.c`), where launch plans read it: its device, and its stream on each device.
+current_index = _C.current_gpu
+current_stream = _C.gpu_stream
+choose_stream = _C.choose_gpu_stream
 
 
 class IdleStreams:
@@ -67,38 +57,44 @@ class Device:
         self.place = device("cuda", index)
         self.driver = found
         self.allocator = CachingAllocator(found, index)
-        self.pool = 0
         self.draws: Any = None  # the random numbers of the graph that is captured now
         self._idle: dict[int, IdleStreams] = {}
         self._status = 0
-        self._may_have_failed: dict[str, None] = {}
+        self.may_have_failed: dict[str, None] = {}  # why kernels may have set the status word since it was read
 
-    def allocate(self, nbytes: int) -> DeviceMemory:
-        """Return memory for work on the current stream."""
+    def use(self) -> None:
+        """Make the device this thread's current one for the driver."""
         self.driver.use(self.index)
-        block = self.allocator.allocate(nbytes, current_stream(self.index), self.pool)
-        return DeviceMemory(self.allocator, block, nbytes)
+
+    @property
+    def pool(self) -> int:
+        """The pool of new storages: 0, or that of the graph that is captured."""
+        return self.allocator.pool
+
+    @pool.setter
+    def pool(self, number: int) -> None:
+        self.allocator.pool = number
 
     def idle_streams(self, priority: int) -> IdleStreams:
         """Return the streams of a priority that may be taken."""
         return self._idle.setdefault(priority, IdleStreams(self.driver, self.index, priority))
 
-    def status(self, reason: str) -> int:
-        """Return the address of the status word, for a kernel that may fail for this reason."""
+    def status(self) -> int:
+        """Return the address of the status word. Who lets a kernel write to it notes the reason in `may_have_failed`."""
         if not self._status:
             self._status = self.driver.allocate(_STATUS_BYTES)
             self.driver.fill(self._status, 0, _STATUS_BYTES, DEFAULT_STREAM)
             self.driver.wait_for_stream(DEFAULT_STREAM)
-        self._may_have_failed[reason] = None
         return self._status
 
     def check_status(self) -> None:
         """Raise IndexError if a kernel that the host waited for has reported an error."""
-        if not self._may_have_failed or self.driver.is_capturing(current_stream(self.index)):
+        if not self.may_have_failed or self.driver.is_capturing(current_stream(self.index)):
             return
         word, stream = ctypes.c_int32(0), current_stream(self.index)
         self.driver.copy_to_host(ctypes.addressof(word), self._status, _STATUS_BYTES, stream)
-        reasons, self._may_have_failed = list(self._may_have_failed), {}
+        reasons = list(self.may_have_failed)
+        self.may_have_failed.clear()
         if word.value:
             self.driver.fill(self._status, 0, _STATUS_BYTES, stream)
             raise IndexError(
@@ -107,13 +103,6 @@ class Device:
             )
 
 
-class _ThreadState(threading.local):
-    def __init__(self) -> None:
-        self.device = 0
-        self.streams: dict[int, int] = {}
-
-
-_thread = _ThreadState()
 _devices: dict[int, Device] = {}
 _lock = threading.RLock()
 _pool_numbers = itertools.count(1)
@@ -128,6 +117,7 @@ _parents: list[Device] = []  # the devices of the process that this one was fork
 def _leave_parents_devices() -> None:
     _parents.extend(_devices.values())
     _devices.clear()
+    _C.forget_plans()
 
 
 os.register_at_fork(after_in_child=_leave_parents_devices)
@@ -137,8 +127,8 @@ def forget_devices() -> None:
     """Start anew, for tests that change the driver. Tensors of the former driver must be gone."""
     _parents.clear()
     _devices.clear()
-    _thread.device = 0
-    _thread.streams.clear()
+    _C.forget_plans()
+    _C.leave_gpus()
     for forget in _forgetting:
         forget()
 
@@ -159,7 +149,7 @@ def is_present() -> bool:
 
 def device_at(index: int | None = None) -> Device:
     """Return a device and make it the driver's current one; None means the thread's. RuntimeError for a number too large."""
-    index = _thread.device if index is None else index
+    index = current_index() if index is None else index
     found = _devices.get(index)
     if found is None:
         with _lock:
@@ -183,31 +173,16 @@ def opened_devices() -> list[Device]:
     return list(_devices.values())
 
 
-def current_index() -> int:
-    """Return the index of the thread's device."""
-    return _thread.device
-
-
 def choose_device(index: int) -> None:
     """Make a device the thread's."""
     device_at(index)
-    _thread.device = index
-
-
-def current_stream(index: int) -> int:
-    """Return the thread's stream on a device."""
-    return _thread.streams.get(index, DEFAULT_STREAM)
-
-
-def choose_stream(index: int, stream: int) -> None:
-    """Make a stream the thread's on its device."""
-    _thread.streams[index] = stream
+    _C.choose_gpu(index)
 
 
 @contextmanager
 def on_device(index: int) -> Iterator[Device]:
     """Use a device in a block."""
-    before = _thread.device
+    before = current_index()
     choose_device(index)
     try:
         yield _devices[index]
@@ -218,8 +193,7 @@ def on_device(index: int) -> Iterator[Device]:
 def allocate(index: int, nbytes: int) -> StorageImpl:
     """Return an uninitialised storage on a device."""
     found = device_at(index)
-    memory = found.allocate(nbytes)
-    return StorageImpl(memory, nbytes, found.place, memory.data_ptr)
+    return found.allocator.allocate_storage(nbytes, current_stream(index), found.place)
 
 
 def wait_for_stream(index: int) -> None:

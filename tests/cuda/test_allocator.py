@@ -16,9 +16,9 @@ def allocator(memory: int = 64 << 20) -> CachingAllocator:
 def test_a_freed_block_is_used_again_on_its_stream():
     made = allocator()
     first = made.allocate(1000, 0)
-    address = first.address
-    made.release(first)
-    assert made.allocate(900, 0).address == address
+    address = first.data_ptr
+    del first
+    assert made.allocate(900, 0).data_ptr == address
     assert made.counters["segment"].current == 1
 
 
@@ -26,40 +26,43 @@ def test_a_block_of_another_stream_is_not_used():
     made = allocator()
     other = made._driver.create_stream(0)
     first = made.allocate(1000, 0)
-    made.release(first)
-    assert made.allocate(1000, other).address != first.address
+    address = first.data_ptr
+    del first
+    assert made.allocate(1000, other).data_ptr != address
     assert made.counters["segment"].current == 2
 
 
 def test_a_block_that_another_stream_uses_waits_for_it():
     made = allocator()
     driver, other = made._driver, made._driver.create_stream(0)
-    block = made.allocate(1000, 0)
+    memory = made.allocate(1000, 0)
+    address = memory.data_ptr
     for _ in range(3):
-        driver.fill(block.address, 1, 1000, other)
-    made.record_stream(block, other)
-    made.release(block)
-    assert made.allocate(1000, 0).address != block.address
+        driver.fill(address, 1, 1000, other)
+    memory.record_stream(other)
+    del memory
+    assert made.counters["allocated_bytes"].current == 0
+    assert made.allocate(1000, 0).data_ptr != address
     driver.wait_for_stream(other)
-    assert made.allocate(1000, 0).address == block.address
+    assert made.allocate(1000, 0).data_ptr == address
 
 
 def test_free_neighbours_are_joined():
     made = allocator()
     blocks = [made.allocate(512, 0) for _ in range(3)]
-    first = blocks[0].address
-    for block in blocks:
-        made.release(block)
-    assert made.allocate(1 << 20, 0).address == first
+    first = blocks[0].data_ptr
+    while blocks:
+        blocks.pop()
+    assert made.allocate(1 << 20, 0).data_ptr == first
     assert made.counters["segment"].current == 1
 
 
 def test_memory_goes_back_before_an_allocation_fails():
     made = allocator(memory=40 << 20)
-    made.release(made.allocate(30 << 20, 0))
-    block = made.allocate(32 << 20, 0)
+    made.allocate(30 << 20, 0)
+    memory = made.allocate(32 << 20, 0)
     assert made.retries == 1 and made._driver.allocated == 32 << 20
-    made.release(block)
+    del memory
     made.empty_cache()
     assert made._driver.allocated == 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 from rushlight.core.dtype import dtype
@@ -18,6 +19,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.driver import Cubin, Kernel, KernelImage
 from rushlight.inductor.codegen.triton.program import TritonProgram
+from rushlight.inductor.triton.planning import Planner
 
 ahead, compiler, interpreter = map(LazyModule, (f"rushlight.inductor.triton.{n}" for n in ("ahead", "compiler", "interpreter")))
 _ALIGNMENT = 16
@@ -56,7 +58,9 @@ class DeviceLauncher:
 
     def clear_status(self) -> int:
         """Return the address of the device's status word, which is read where the host waits next."""
-        return runtime.device_at(self.index).status(self._reason)
+        found = runtime.device_at(self.index)
+        found.may_have_failed[self._reason] = None
+        return found.status()
 
     def has_failed(self, status: int) -> bool:
         """Return False: the host does not wait here."""
@@ -73,12 +77,23 @@ class DeviceLauncher:
         for value, is_pointer in zip(arguments, self._pointers[kernel], strict=True):
             if value % _ALIGNMENT:
                 aligned[is_pointer] = False
+        found = self._kernel(kernel, constants, warps, stages, aligned)
+        found.launch(runtime.current_stream(self.index), (*grid, 1, 1)[:3], arguments, constants)
+
+    def _kernel(self, kernel: str, constants: dict[str, int], warps: int, stages: int, aligned: dict[bool, bool]) -> Kernel:
         key = (kernel, tuple(constants.values()), warps, stages, *aligned.values())
         runtime.device_at(self.index)
         found = self._kernels.get(key)
         if found is None:
             found = self._kernels[key] = self._load(kernel, constants, warps, stages, aligned)
-        found.launch(runtime.current_stream(self.index), (*grid, 1, 1)[:3], arguments, constants)
+        return found
+
+    def planner(self, inputs: Sequence[Tensor]) -> Planner | None:
+        """Return what notes the program's launches for such inputs; None if one of them is not on the device."""
+        place = runtime.device_at(self.index).place
+        if any(tensor._impl.device is not place for tensor in inputs):
+            return None
+        return Planner(self.index, inputs, self._pointers, self._kernel, self._reason)
 
     def address(self, tensor: Tensor) -> int:
         """Return the address of a device tensor's first element; a CPU tensor without dimensions is copied to the device. The

@@ -6,10 +6,12 @@ reports an error, `reference` runs the graph in eager, and raises eager's error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rushlight._C import LaunchPlan, PlannedCalls
 from rushlight.core.algebra import Expr
+from rushlight.core.dtype import uint8
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.codegen.triton.program import TritonProgram
@@ -18,6 +20,7 @@ from rushlight.inductor.plan import OutputView
 from rushlight.inductor.size_checks import make_binder, make_function
 from rushlight.inductor.size_symbols import SizeSymbols
 from rushlight.inductor.triton.launcher import Launcher, Memory
+from rushlight.inductor.triton.planning import Planner
 
 State = list[tuple[int, StorageImpl, int]]  # each constant's version, its storage, and the storage's generation
 
@@ -38,11 +41,13 @@ class TritonGraph:
         self._run, self._fold = functions["call"], functions.get("fold")
         self._bind = make_binder(lowered.symbols)
         self._outputs = [(view, _geometry_of(view, lowered.symbols)) for view in lowered.outputs]
-        self._inputs = [buffer.name for buffer in lowered.inputs]
         self._constants = [constants[buffer.target] for buffer in program.constants]
-        self._by_name = {buffer.name: tensor for buffer, tensor in zip(program.constants, self._constants, strict=True)}
+        self._names = [buffer.name for buffer in (*lowered.inputs, *program.constants)]
+        self._folds = [buffer.name for buffer in program.folded] if self._fold is not None else []
         self._dtypes = {buffer.name: buffer.layout.dtype for buffer in lowered.buffers}
-        self._folded: tuple[State, tuple[Memory, ...]] | None = None
+        self._folded: tuple[State, tuple[Tensor, ...]] | None = None
+        self._planner: Callable[[Sequence[Tensor]], Planner | None] = getattr(launcher, "planner", lambda tensors: None)
+        self._calls = PlannedCalls(self._call_unplanned, False)
 
     @property
     def source_code(self) -> str:
@@ -51,25 +56,53 @@ class TritonGraph:
 
     def __call__(self, *inputs: Tensor | int) -> tuple:
         """Return the flat outputs; RuntimeError for inputs of other dtypes, sizes or strides."""
+        return self._calls(*inputs, *self._constants, *self._fold_constants())
+
+    def plan_of(self, *inputs: Tensor | int) -> LaunchPlan | None:
+        """Return the launch plan for inputs with which the program has run; None if there is none, or if it reads constants."""
+        return None if self._constants else self._calls.find(*inputs)
+
+    def _call_unplanned(self, *given: Any) -> tuple:
+        """Run the program, by a plan that is kept if the launcher makes plans."""
+        inputs = given[: len(given) - len(self._constants) - len(self._folds)]
         numbers = self._bind(inputs)
-        tensors = [given for given in inputs if isinstance(given, Tensor)]
-        named = dict(zip(self._inputs, tensors, strict=True)) | self._by_name
-        addresses = [self.launcher.address(tensor) for tensor in (*tensors, *self._constants)]
-        folded = self._fold_constants()
-        results = self._run(self.launcher, *addresses, *(memory.data_ptr for memory in folded), *numbers)
+        tensors = [value for value in given if isinstance(value, Tensor)]
+        planner = self._planner(tensors)
+        if planner is not None:
+            return self._call_planned(planner, given, tensors, numbers)
+        results = self._run(self.launcher, *map(self.launcher.address, tensors), *numbers)
         if results is None:
             return self.reference(*inputs)
         made = dict(zip(self.program.outputs, results, strict=True))
+        named = dict(zip(self._names, tensors, strict=False))
         return tuple([self._make_output(view, made, named, geometry(*numbers)) for view, geometry in self._outputs])
 
-    def _fold_constants(self) -> tuple[Memory, ...]:
-        """Return the results of loops over constants."""
+    def _call_planned(self, planner: Planner, given: tuple, tensors: list[Tensor], numbers: tuple[int, ...]) -> tuple:
+        results = self._run(planner, *planner.addresses(), *numbers)
+        slots = {name: planner.slot_of(memory) for name, memory in zip(self.program.outputs, results, strict=True)}
+        places = {name: place for place, name in enumerate(self._names)}
+        plan = planner.plan([self._planned_output(view, slots, places, geometry(*numbers)) for view, geometry in self._outputs])
+        self._calls.remember(given, {}, plan, "tuple", None)
+        return plan(*tensors)
+
+    def _planned_output(self, view: OutputView, slots: dict[str, int], places: dict[str, int], geometry: Any) -> tuple:
+        """Describe a result for `LaunchPlan`."""
+        if not view.buffer:
+            return "object", geometry
+        if view.buffer in slots:
+            return "memory", slots[view.buffer], *geometry, self._dtypes[view.buffer]
+        place = places[view.buffer]
+        return ("input", place) if view.is_whole else ("view", place, *geometry)
+
+    def _fold_constants(self) -> tuple[Tensor, ...]:
+        """Return the results of loops over constants, as bytes."""
         if self._fold is None:
             return ()
         impls = [tensor._impl for tensor in self._constants]
         now = [(impl.version.value, impl.storage, impl.storage.generation) for impl in impls]
         if self._folded is None or self._folded[0] != now:
-            self._folded = now, self._fold(self.launcher, *map(self.launcher.address, self._constants))
+            made = self._fold(self.launcher, *map(self.launcher.address, self._constants))
+            self._folded = now, tuple([self.launcher.tensor(memory, (memory.nbytes,), (1,), 0, uint8) for memory in made])
         return self._folded[1]
 
     def _make_output(

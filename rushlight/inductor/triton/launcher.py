@@ -18,9 +18,17 @@ class Memory(Protocol):
     def data_ptr(self) -> int:
         """The address."""
 
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+
 
 class Launcher(Protocol):
-    """Runs one program: allocates memory and launches kernels, which run in the order of the launches."""
+    """Runs one program: allocates memory and launches kernels, which run in the order of the launches.
+
+    A launcher may have a method `planner(inputs)`. It returns a `planning.Planner`, with which launches for such inputs become
+    a plan, or None if these inputs need the launcher at each call.
+    """
 
     def allocate(self, nbytes: int) -> Memory:
         """Return a block of memory, aligned to 64 bytes."""

@@ -11,7 +11,7 @@ from typing import Any
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
-from rushlight.cuda import runtime
+from rushlight.cuda import plans, runtime
 from rushlight.cuda.driver import Cubin, Kernel, KernelImage
 
 compiler, interpreter = map(LazyModule, ("rushlight.inductor.triton.compiler", "rushlight.inductor.triton.interpreter"))
@@ -20,16 +20,23 @@ _WORD = 8  # bytes; larger elements are several words
 Dim = tuple[int, int, int]  # size, the target's stride, the source's stride
 
 
-def copy_strided(target: Tensor, source: Tensor) -> None:
-    """Copy a tensor to another one of the same sizes, dtype and device."""
+def strided_step(target: Tensor, source: Tensor, to: plans.Value, at: plans.Value) -> plans.Step:
+    """Return the step of a plan that copies a tensor to another one of the same sizes, dtype and device. `to` and `at` say where
+    the two begin when the plan runs."""
     ours, theirs = target._impl, source._impl
     word, dims = _joined(ours, theirs)
     count = ours.numel * ours.dtype.itemsize // word
-    found = runtime.device_at(ours.device.index)
-    kernel = _kernel(found.index, len(dims), word)
-    arguments = (ours.data_ptr, theirs.data_ptr, count, *(number for dim in dims for number in dim))
-    grid = (-(-count // _BLOCK), 1, 1)
-    kernel.launch(runtime.current_stream(found.index), grid, arguments, {"BLOCK": _BLOCK})
+    kernel = _kernel(runtime.device_at(ours.device.index).index, len(dims), word)
+    numbers = [(plans.NUMBER, number) for number in (count, *(number for dim in dims for number in dim))]
+    return plans.launch(kernel, (-(-count // _BLOCK),), (to, at, *numbers), {"BLOCK": _BLOCK})
+
+
+def copy_strided(target: Tensor, source: Tensor) -> None:
+    """Copy a tensor to another one of the same sizes, dtype and device."""
+    ours = target._impl
+    step = strided_step(target, source, (plans.NUMBER, ours.data_ptr), (plans.NUMBER, source._impl.data_ptr))
+    kernel, grid, values, constants = step
+    kernel.launch(runtime.current_stream(ours.device.index), grid, [number for _, number in values], constants)
 
 
 def _joined(ours: TensorImpl, theirs: TensorImpl) -> tuple[int, list[Dim]]:
