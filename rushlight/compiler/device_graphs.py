@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from rushlight._C import LaunchPlan, PlannedCalls
+from rushlight._C import LaunchPlan
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler import passes
 from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_numbers import open_form
 from rushlight.compiler.settings import Settings
 from rushlight.core.device import CPU
+from rushlight.core.dtype import get_default_dtype
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import ShapeEnv
@@ -27,7 +28,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.generators import seed_tensor
-from rushlight.cuda.kernels import graphs
+from rushlight.cuda.single_graphs import TakesPlans, graphs
 from rushlight.fx.proxy_tensor import capture
 from rushlight.fx.symbolic_sizes import open_sizes
 from rushlight.inductor.codegen.triton.templates import Precision
@@ -35,7 +36,7 @@ from rushlight.inductor.late_inputs import as_last_inputs, seed_nodes
 from rushlight.inductor.triton.device import DeviceLauncher
 from rushlight.inductor.triton.graph import TritonGraph
 from rushlight.inductor.triton.pieces import TritonCompiler
-from rushlight.inductor.triton.strided_copy import copy_strided
+from rushlight.inductor.triton.strided_copy import strided_step
 from rushlight.inductor.triton.tuning import limits_of
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import namespaces
@@ -65,7 +66,7 @@ _lock = threading.RLock()
 runtime.on_forget(_graphs.clear)
 
 
-def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCalls | None = None) -> object:
+def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans | None = None) -> object:
     """Run an operator on a device, or return NotImplemented. `calls`, which were asked for this call, get its launch plan."""
     asked = args, kwargs
     args, kwargs = _open_numbers(op, args, kwargs, index)
@@ -73,7 +74,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCal
     given = _distinct(leaves)
     chosen = kwargs.get("generator")
     try:
-        key = (op, index, spec, _key_of(leaves), get_float32_matmul_precision())
+        key = (op, index, spec, _key_of(leaves), get_float32_matmul_precision(), get_default_dtype())
         found = _graphs.get(key, False)
     except TypeError:  # an argument that cannot be hashed
         return NotImplemented
@@ -102,7 +103,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCal
 
 
 def _remember(
-    calls: PlannedCalls, op: OpOverload, asked: tuple, found: _Graph, plan: LaunchPlan | None, draw: Callable[[], Tensor]
+    calls: TakesPlans, op: OpOverload, asked: tuple, found: _Graph, plan: LaunchPlan | None, draw: Callable[[], Tensor]
 ) -> None:  # fmt: skip
     """Let later calls with such arguments run by a plan."""
     if plan is not None:
@@ -128,7 +129,7 @@ def _structure(spec: TreeSpec) -> object:
     return lambda results: tree_unflatten(results, spec)
 
 
-graphs.run, graphs.copy = run, copy_strided
+graphs.run, graphs.copy = run, strided_step
 
 
 def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tuple[tuple, dict]:

@@ -33,8 +33,12 @@ class device:
     __slots__ = ("_type", "_index")
 
     def __new__(cls, *args: str | device | int, **kwargs: str | int | None) -> device:
-        if len(args) == 1 and not kwargs and type(args[0]) is device:
-            return args[0]
+        if len(args) == 1 and not kwargs:
+            if type(args[0]) is device:
+                return args[0]
+            known = _by_text.get(args[0]) if type(args[0]) is str else None
+            if known is not None:
+                return known
         name, index = _parse(*_arguments(args, kwargs))
         made = _made.get((name, index))
         if made is None:
@@ -42,6 +46,8 @@ class device:
             object.__setattr__(made, "_type", name)
             object.__setattr__(made, "_index", index)
             made = _made.setdefault((name, index), made)
+        if len(args) == 1 and type(args[0]) is str:
+            _by_text[args[0]] = made
         return made
 
     @property
@@ -90,6 +96,7 @@ class device:
 
 
 _made: dict[tuple[str, int | None], device] = {}  # (type, index) -> the one object for this device
+_by_text: dict[str, device] = {}  # the devices of texts that were read before
 
 
 def _arguments(args: tuple, kwargs: dict) -> tuple[object, object]:

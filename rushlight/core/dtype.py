@@ -5,6 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+import rushlight._C as _C
+
 
 class dtype:
     """An element type. Instances are singletons (`float32`, `int64`, ...); compare them with `is` or `==`.
@@ -159,6 +161,7 @@ def set_default_dtype(new: dtype) -> None:
     if new not in ALL:
         raise TypeError(f"couldn't find storage object {new.scalar_name}Storage")
     _default[0] = new
+    _C.choose_plans_anew()  # operators on a GPU may give results of another dtype
 
 
 _COMPLEX_RANK = {"complex32": 0, "complex64": 1, "complex128": 2}

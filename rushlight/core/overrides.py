@@ -100,6 +100,7 @@ Tensor.__torch_function__ = classmethod(_call_and_wrap)
 
 # Types known to have no `__torch_function__` of their own.
 _plain: set[type] = {Tensor, int, float, bool, str, type(None), complex, list, tuple, dict}
+_SINGLE = frozenset((Tensor, int, float, bool, str, type(None), complex))  # those that hold no other values
 
 
 def is_plain(kind: type) -> bool:
@@ -196,8 +197,8 @@ def overridable(function: Callable) -> Callable:
             if type(value) not in _plain:
                 break
         else:
-            if not kwargs and not function_modes.entered:
-                return function(*args)
+            if not function_modes.entered and (not kwargs or all([type(value) in _SINGLE for value in kwargs.values()])):
+                return function(*args, **kwargs)
         deciding = overriding_arguments(args, kwargs)
         if deciding or asks_modes():
             return call_override(public, deciding, args, kwargs)

@@ -95,7 +95,7 @@ class Tensor(_C.TensorBase):
     @property
     def shape(self) -> Size:
         """Return the sizes."""
-        return Size(self._impl.sizes)
+        return tuple.__new__(Size, self._impl.sizes)  # they are integers
 
     def size(self, dim: int | None = None) -> Size | int:
         """Return all sizes, or the size of `dim`; IndexError when there is no such dimension."""

@@ -2,6 +2,7 @@
 
    A call's arguments determine a key set, and the key set a chain of kernels, which is called. Python fills the tables; this
    file looks them up. */
+#include "gpu_thread.h"
 #include "tensor_impl.h"
 
 #include <stddef.h>
@@ -20,6 +21,10 @@ typedef struct {
     char takes_lists;   /* some argument is a list of tensors */
     char names_device;  /* some argument is a device, which takes_part_in_dispatch where no tensor does */
     Py_ssize_t device_position; /* its position in the schema */
+    /* The device argument of the last call that named one, owned, and its backend; valid while no driver is chosen anew. */
+    PyObject *last_device;
+    unsigned long last_backend;
+    uint64_t last_generation;
 } OperatorBase;
 
 /* Whether a value that is not a tensor takes part in dispatch by its type, as a traced proxy does. */
@@ -89,6 +94,14 @@ static PyObject *call_with_packed(PyObject *self, const char *method, PyObject *
     return result;
 }
 
+/* Keep the backend of a device for the next calls. Devices and strings do not change. */
+static void keep_device(OperatorBase *op, PyObject *device, unsigned long backend)
+{
+    op->last_backend = backend;
+    op->last_generation = gpu_plan_generation;
+    Py_XSETREF(op->last_device, Py_NewRef(device));
+}
+
 /* Add the backend key of the device argument, or of the default device if no argument is a tensor. Return -1 with an exception
    set. */
 static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ssize_t positional, PyObject *names,
@@ -100,12 +113,21 @@ static int add_factory_backend(PyObject *self, PyObject *const *arguments, Py_ss
         *keys |= *keys & BACKEND_BITS ? 0 : CPU_BIT;
         return 0;
     }
+    if (device && device == op->last_device && op->last_generation == gpu_plan_generation) {
+        *keys |= op->last_backend;
+        return 0;
+    }
     PyObject *bits = call_with_packed(self, "_factory_keys", arguments, positional, names);
     if (!bits)
         return -1;
-    *keys |= PyLong_AsUnsignedLong(bits);
+    unsigned long backend = PyLong_AsUnsignedLong(bits);
     Py_DECREF(bits);
-    return PyErr_Occurred() ? -1 : 0;
+    if (PyErr_Occurred())
+        return -1;
+    *keys |= backend;
+    if (backend & CUDA_BIT && device)
+        keep_device(op, device, backend);
+    return 0;
 }
 
 static void forget_cached(OperatorBase *self)
@@ -169,6 +191,7 @@ static int operator_traverse(OperatorBase *self, visitproc visit, void *arg)
 static int operator_clear(OperatorBase *self)
 {
     Py_CLEAR(self->chains);
+    Py_CLEAR(self->last_device);
     forget_cached(self);
     return 0;
 }
@@ -253,7 +276,7 @@ PyTypeObject OperatorBase_Type = {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *resolved; /* owned dict: tuple of argument types -> overload */
+    PyObject *resolved; /* owned dict: what types_of_call returns -> overload */
 } PacketBase;
 
 /* Call the Python method that chooses the overload from all arguments. */
@@ -309,6 +332,20 @@ PyMethodDef dispatch_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* Return the key for a call: the types of its arguments, or with keyword arguments the types of the others, their names and
+   their types. */
+static PyObject *types_of_call(PyObject *const *arguments, Py_ssize_t count, PyObject *names)
+{
+    PyObject *types = types_of(arguments, count);
+    if (!types || !names || !PyTuple_GET_SIZE(names))
+        return types;
+    PyObject *named = types_of(arguments + count, PyTuple_GET_SIZE(names));
+    PyObject *key = named ? PyTuple_Pack(3, types, names, named) : NULL;
+    Py_DECREF(types);
+    Py_XDECREF(named);
+    return key;
+}
+
 static PyObject *packet_call(PyObject *self, PyObject *const *arguments, size_t flags, PyObject *names)
 {
     PyObject *resolved = ((PacketBase *)self)->resolved;
@@ -316,16 +353,16 @@ static PyObject *packet_call(PyObject *self, PyObject *const *arguments, size_t 
     const ThreadRecord *record = thread_record();
     if (!record)
         return NULL;
-    if (!resolved || record->asks_function_modes || (names && PyTuple_GET_SIZE(names)))
+    if (!resolved || record->asks_function_modes)
         return resolve_and_call(self, arguments, flags, names);
-    PyObject *types = types_of(arguments, count);
+    PyObject *types = types_of_call(arguments, count, names);
     if (!types)
         return PyErr_Occurred() ? NULL : resolve_and_call(self, arguments, flags, names);
     PyObject *op = Py_XNewRef(PyDict_GetItemWithError(resolved, types));
     Py_DECREF(types);
     if (!op)
         return PyErr_Occurred() ? NULL : resolve_and_call(self, arguments, flags, names);
-    PyObject *result = PyObject_Vectorcall(op, arguments, flags, NULL);
+    PyObject *result = PyObject_Vectorcall(op, arguments, flags, names);
     Py_DECREF(op);
     return result;
 }

@@ -2,6 +2,8 @@
    numbers, strings and None by value; sequences by type and items; other objects by their identity. */
 #include "gpu_key.h"
 
+#include "gpu_thread.h"
+
 #include <string.h>
 
 enum { MAX_DEPTH = 3, ALIGNMENT = 16 };
@@ -240,7 +242,7 @@ int key_add_call(CallKey *key, PyObject *const *arguments, Py_ssize_t positional
     key->opens = opens_numbers ? opens_floats(arguments, positional) : 0;
     if (key->opens < 0)
         return 0;
-    int known = 1;
+    int known = add_word(key, (uint64_t)gpu_thread.device); /* what a device without a number means */
     for (Py_ssize_t i = 0; known > 0 && i < positional; i++)
         known = add_value(key, arguments[i], 0);
     for (Py_ssize_t i = 0; known > 0 && names && i < PyTuple_GET_SIZE(names); i++) {

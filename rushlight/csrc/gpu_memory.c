@@ -289,6 +289,59 @@ static PyObject *heap_allocate_storage(DeviceHeap *self, PyObject *const *argume
     return (PyObject *)heap_storage(self, nbytes, stream, arguments[2]);
 }
 
+/* Return the bytes that a tensor of these sizes and strides needs; -1 with an exception set. */
+static Py_ssize_t bytes_of(PyObject *sizes, PyObject *strides, int itemsize)
+{
+    Py_ssize_t reach = 0, nbytes = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes); i++) {
+        Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GET_ITEM(sizes, i)), step;
+        Py_ssize_t stride = PyErr_Occurred() ? -1 : PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i));
+        if (PyErr_Occurred())
+            return -1;
+        if (size == 0)
+            return 0;
+        if (size < 0 || stride < 0 || __builtin_mul_overflow(size - 1, stride, &step) ||
+            __builtin_add_overflow(reach, step, &reach))
+            reach = -1;
+        if (reach < 0)
+            break;
+    }
+    if (reach < 0 || reach == PY_SSIZE_T_MAX || __builtin_mul_overflow(reach + 1, (Py_ssize_t)itemsize, &nbytes)) {
+        PyErr_Format(PyExc_RuntimeError, "no memory holds a tensor with sizes=%R and strides=%R", sizes, strides);
+        return -1;
+    }
+    return nbytes;
+}
+
+static int are_ints(PyObject *tuple)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+        if (!PyLong_Check(PyTuple_GET_ITEM(tuple, i)))
+            return 0;
+    return 1;
+}
+
+static PyObject *heap_empty(DeviceHeap *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    if (count != 5 || !PyTuple_Check(arguments[0]) || !are_ints(arguments[0]) ||
+        (arguments[1] != Py_None && (!PyTuple_Check(arguments[1]) || !are_ints(arguments[1]) ||
+                                     PyTuple_GET_SIZE(arguments[0]) != PyTuple_GET_SIZE(arguments[1]))))
+        return PyErr_Format(PyExc_TypeError, "empty: expected (sizes: tuple, strides: tuple | None, dtype, stream: int, device)");
+    int itemsize = itemsize_of(arguments[2]);
+    unsigned long long stream = itemsize < 0 ? 0 : PyLong_AsUnsignedLongLong(arguments[3]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *strides = arguments[1] == Py_None ? contiguous_strides(arguments[0]) : Py_NewRef(arguments[1]), *made = NULL;
+    Py_ssize_t nbytes = strides ? bytes_of(arguments[0], strides, itemsize) : -1;
+    StorageImpl *storage = nbytes < 0 ? NULL : heap_storage(self, nbytes, stream, arguments[4]);
+    if (storage) {
+        made = tensor_wrap_new(impl_over((PyObject *)storage, arguments[0], strides, 0, arguments[2]));
+        Py_DECREF(storage);
+    }
+    Py_XDECREF(strides);
+    return made;
+}
+
 static PyObject *heap_add_segment(DeviceHeap *self, PyObject *arguments)
 {
     unsigned long long address, stream;
@@ -391,6 +444,10 @@ static PyMethodDef heap_methods[] = {
      "allocate(nbytes: int, stream: int, pool: int = 0, /) -> DeviceMemory\n\nMemory for work on a stream."},
     {"allocate_storage", (PyCFunction)(void (*)(void))heap_allocate_storage, METH_FASTCALL,
      "allocate_storage(nbytes: int, stream: int, device, /) -> StorageImpl\n\nA storage for work on a stream, from `pool`."},
+    {"empty", (PyCFunction)(void (*)(void))heap_empty, METH_FASTCALL,
+     "empty(sizes: tuple, strides: tuple | None, dtype, stream: int, device, /) -> Tensor\n\n"
+     "An uninitialised tensor in a storage of its own; row-major without strides. RuntimeError for negative numbers, and for\n"
+     "more bytes than there are addresses."},
     {"add_segment", (PyCFunction)heap_add_segment, METH_VARARGS,
      "add_segment(address: int, size: int, stream: int, is_small: bool, pool: int, /)\n\nAdd memory of the driver."},
     {"remove_segment", (PyCFunction)heap_remove_segment, METH_O,

@@ -42,6 +42,7 @@ typedef struct {
     int index;               /* of the device */
     uintptr_t owner;         /* the driver as a number, see gpu_thread.h */
     PyObject *device, *place, *driver, *failing, *reason; /* owned; `reason` is NULL if no kernel may fail */
+    PyObject *parts;         /* owned: the description of inputs, memory, steps and outputs */
     DeviceHeap *heap;        /* owned */
     CopyEntry copy;
     CaptureEntry is_capturing;

@@ -217,7 +217,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *arguments, PyObject *key
     self->heap = (DeviceHeap *)Py_NewRef(heap);
     self->failing = Py_NewRef(failing);
     self->reason = reason == Py_None ? NULL : Py_NewRef(reason);
-    if (read_sizes(reaches, &self->reaches, &self->input_count) < 0 || read_sizes(memory, &self->memory, &self->memory_count) < 0 ||
+    self->parts = PyTuple_Pack(4, reaches, memory, steps, outputs);
+    if (!self->parts || read_sizes(reaches, &self->reaches, &self->input_count) < 0 || read_sizes(memory, &self->memory, &self->memory_count) < 0 ||
         read_entries(self) < 0 || read_steps(self, steps) < 0 || read_outputs(self, outputs) < 0)
         Py_CLEAR(self);
     return (PyObject *)self;
@@ -257,8 +258,16 @@ static void plan_dealloc(LaunchPlan *self)
     Py_XDECREF((PyObject *)self->heap);
     Py_XDECREF(self->failing);
     Py_XDECREF(self->reason);
+    Py_XDECREF(self->parts);
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
+
+static PyMemberDef plan_members[] = {
+    {"parts", T_OBJECT_EX, offsetof(LaunchPlan, parts), READONLY, "The tuples `reaches`, `memory`, `steps` and `outputs`."},
+    {"index", T_INT, offsetof(LaunchPlan, index), READONLY, "The number of the device."},
+    {"reason", T_OBJECT, offsetof(LaunchPlan, reason), READONLY, "Why a kernel may fail; None if none may."},
+    {NULL, 0, 0, 0, NULL},
+};
 
 PyTypeObject LaunchPlan_Type = {
     PyVarObject_HEAD_INIT(NULL, 0)
@@ -275,4 +284,5 @@ PyTypeObject LaunchPlan_Type = {
     .tp_traverse = (traverseproc)plan_traverse,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(LaunchPlan, vectorcall),
+    .tp_members = plan_members,
 };

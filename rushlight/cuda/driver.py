@@ -126,8 +126,8 @@ class Driver(Protocol):
     def fill(self, target: int, byte: int, nbytes: int, stream: int) -> None:
         """Set bytes."""
 
-    def fill_word(self, target: int, word: int, stream: int) -> None:
-        """Write four bytes. The word is part of the work: it needs no host memory."""
+    def fill_word(self, target: int, word: int, stream: int, count: int = 1) -> None:
+        """Write four bytes, `count` times one after the other. The word is part of the work: it needs no host memory."""
 
     def create_stream(self, priority: int) -> int:
         """Return a new stream, which does not wait for the default stream."""

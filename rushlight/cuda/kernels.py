@@ -1,6 +1,6 @@
 """Kernels of the dispatch key CUDA: how an operator runs on a device.
 
-An operator with a lowering runs as a graph of one node, which the provider of `GRAPHS` compiles once and keeps. One without
+An operator with a lowering runs as a graph of one node, which is compiled once and kept (`single_graphs.py`). One without
 runs on the CPU: its arguments are copied there and its results back. A warning says so once per operator. Operators that make
 memory or move it between devices have kernels of their own here.
 """
@@ -13,55 +13,23 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from rushlight._C import PlannedCalls
-from rushlight.core.device import CPU, as_device, device, present_device
+from rushlight.core.device import CPU, device, present_device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
 from rushlight.core.dtype import bool_, get_default_dtype, uint8
 from rushlight.core.generator import Generator
-from rushlight.core.providers import import_provider
 from rushlight.core.storage import StorageImpl
-from rushlight.core.strides import broadcast_shapes
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
-from rushlight.cuda import runtime, tensors
+from rushlight.cuda import copies, runtime, tensors
 from rushlight.cuda.generators import generator_of, seed_tensor
+from rushlight.cuda.single_graphs import graphs
 from rushlight.ops.devices import INDEXING, common_device, tensors_in
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
-from rushlight.ops.meta.checks import check_operands, check_writable
 from rushlight.ops.meta.creation import check_sizes, format_strides, full_dtype
 from rushlight.ops.promotion import check_number
 from rushlight.ops.registry import aten
 
-GRAPHS = "graphs of single operators"
-_NO_DATA = "Cannot copy out of meta tensor; no data!"
 _CPU_BIT = bit(DispatchKey.CPU)
-
-Run = Callable[[OpOverload, tuple, dict, int, PlannedCalls | None], object]
-
-
-class Graphs:
-    """What runs an operator as a graph of one node: the provider sets `run`, which returns NotImplemented for operators that
-    have no kernel on a device, and `copy`, which copies a tensor to another one of its sizes, dtype and device."""
-
-    def __init__(self) -> None:
-        self.run: Run | None = None
-        self.copy: Callable[[Tensor, Tensor], None] | None = None
-
-    def call(self, op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCalls | None = None) -> object:
-        """Run an operator on a device, or return NotImplemented. `calls` get a launch plan for later calls like this one."""
-        self._load()
-        return NotImplemented if self.run is None else self.run(op, args, kwargs, index, calls)
-
-    def copy_strided(self, target: Tensor, source: Tensor) -> None:
-        """Copy a tensor to another one of its sizes, dtype and device."""
-        self._load()
-        self.copy(target, source)
-
-    def _load(self) -> None:
-        if self.run is None:
-            import_provider(GRAPHS)
-
-
-graphs = Graphs()
 
 
 def _map(function: Callable, value: object) -> object:
@@ -133,7 +101,7 @@ def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int, calls:
     if made is NotImplemented:
         return made
     for target, value in apart.values():
-        graphs.copy_strided(target, value)
+        copies.write(target, value)
     originals = {id(value): target for target, value in apart.values()}
     return _map(lambda tensor: originals.get(id(tensor), tensor), made)
 
@@ -226,7 +194,15 @@ def _register(*names: str) -> Callable:
 
 
 def _index_of(where: object) -> int:
-    return runtime.current_index() if where is None else present_device(where).index
+    if where is None:
+        return runtime.current_index()
+    if type(where) is device and runtime.is_opened(where):
+        return where.index
+    return present_device(where).index
+
+
+for _name in ("fill_.Scalar", "_to_copy", "clone", "copy_"):
+    aten(_name).register(DispatchKey.CUDA, Kernel(copies.KERNELS[_name]))
 
 
 @_register("empty.memory_format")
@@ -248,98 +224,7 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
     kind = dtype or full_dtype(fill_value)
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     check_number(value, kind)
-    return fill(tensors.empty(check_sizes(size), kind, _index_of(device)), value)
-
-
-@_register("fill_.Scalar")
-def fill(self, value):
-    """Write a number to all elements; zeros by the driver, where the elements lie without gaps."""
-    impl = self._impl
-    value = value.item() if isinstance(value, Tensor) else value
-    check_number(value, impl.dtype)
-    found = runtime.device_at(impl.device.index)
-    if not impl.numel:
-        return self
-    if type(value) in (int, bool) and value == 0 and impl.is_contiguous():
-        stream = runtime.current_stream(impl.device.index)
-        found.driver.fill(impl.data_ptr, 0, impl.numel * impl.dtype.itemsize, stream)
-        return self
-    return aten("copy_")(self, tensors.number(value, impl.device.index))
-
-
-@_register("_to_copy")
-def to_copy(self, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
-    """Copy a tensor to another device, dtype or memory format. It is converted where it comes from if it is a CPU tensor, or if
-    that makes it smaller."""
-    own = self._impl.device
-    if own.type == "meta":
-        raise NotImplementedError(_NO_DATA)
-    where = own if device is None else present_device(as_device(device))
-    kind = dtype or self._impl.dtype
-    if where == own and own.type == "cuda":
-        return _convert(self, kind, memory_format)
-    if where.type == "meta":
-        strides = format_strides(self._impl.sizes, self._impl.strides, memory_format)
-        return aten("empty_strided")(self._impl.sizes, strides, dtype=kind, device=where)
-    if kind.itemsize > self._impl.dtype.itemsize and where.type == "cuda":
-        return _convert(tensors.to_device(self, where, non_blocking), kind, memory_format)
-    return tensors.to_device(_convert(self, kind, memory_format), where, non_blocking)
-
-
-def _convert(tensor: Tensor, kind, memory_format) -> Tensor:
-    """Return a tensor in another dtype or memory format, on its own device."""
-    impl = tensor._impl
-    strides = format_strides(impl.sizes, impl.strides, memory_format)
-    if kind is impl.dtype and strides == impl.strides and impl.device.type == "cpu":
-        return tensor
-    if impl.device.type == "cpu":
-        return aten("_to_copy").resolve(_CPU_BIT)(tensor, dtype=kind, memory_format=memory_format)
-    made = tensors.empty(impl.sizes, kind, impl.device.index, strides)
-    return copy(made, tensor)
-
-
-@_register("clone")
-def clone(self, *, memory_format=None):
-    """Copy a tensor on its device."""
-    return _convert(self, self._impl.dtype, memory_format)
-
-
-@_register("copy_")
-def copy(self, src, non_blocking=False):
-    """Write the values of a tensor, which may be on another device, to `self`."""
-    ours, theirs = self._impl, src._impl
-    if "meta" in (ours.device.type, theirs.device.type):
-        if theirs.device.type == "meta":
-            raise NotImplementedError(_NO_DATA)
-        return self
-    check_writable(self, "copy_")
-    check_operands(self, "copy_", (src,))
-    if broadcast_shapes(ours.sizes, theirs.sizes) != ours.sizes:
-        raise RuntimeError(
-            f"output with shape {list(ours.sizes)} doesn't match the broadcast shape "
-            f"{list(broadcast_shapes(ours.sizes, theirs.sizes))}"
-        )
-    if not ours.numel:
-        return self
-    if ours.device != theirs.device:
-        tensors.copy_into(self, src if theirs.sizes == ours.sizes else src.expand(ours.sizes), non_blocking)
-    elif ours.dtype is not theirs.dtype:
-        _copy_converted(self, src)
-    elif not tensors.copy_alike(self, src):
-        graphs.copy_strided(self, src.expand(ours.sizes) if theirs.sizes != ours.sizes else src)
-    return self
-
-
-def _copy_converted(target: Tensor, source: Tensor) -> None:
-    """Write the values of a tensor of another dtype on the same device."""
-    kind, index = target._impl.dtype, target._impl.device.index
-    if target.is_non_overlapping_and_dense():
-        if graphs.call(aten("copy_"), (target, source), {}, index) is not NotImplemented:
-            return
-    made = graphs.call(aten("_to_copy"), (source,), {"dtype": kind}, index)
-    if made is NotImplemented:
-        made = tensors.from_host(tensors.to_host(source).to(kind), index)
-    copy(target, made)
+    return copies.fill(tensors.empty(check_sizes(size), kind, _index_of(device)), value)
 
 
 @_register("_philox_seed")

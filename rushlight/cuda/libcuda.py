@@ -212,9 +212,9 @@ class LibCuda:
         """Set bytes."""
         self._call("cuMemsetD8Async", target, byte, nbytes, stream)
 
-    def fill_word(self, target: int, word: int, stream: int) -> None:
-        """Write four bytes."""
-        self._call("cuMemsetD32Async", target, word, 1, stream)
+    def fill_word(self, target: int, word: int, stream: int, count: int = 1) -> None:
+        """Write four bytes, `count` times one after the other."""
+        self._call("cuMemsetD32Async", target, word, count, stream)
 
     # Streams and events
 

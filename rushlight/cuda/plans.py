@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight._C import LaunchPlan
+from rushlight.core.dtype import dtype
 from rushlight.core.strides import storage_extent
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import TensorImpl
@@ -48,3 +49,20 @@ def make_plan(
 def reach(impl: TensorImpl) -> int:
     """Return the bytes from a tensor's first element to its last one."""
     return storage_extent(impl.sizes, impl.strides, 0) * impl.dtype.itemsize if impl.numel else 0
+
+
+def with_made(plan: LaunchPlan, sizes: Sequence[int], strides: Sequence[int], kind: dtype) -> LaunchPlan:
+    """Return a plan that makes its first input, whose values the given one writes, and that returns it."""
+    reaches, memory, steps, _ = plan.parts
+    count = len(reaches)
+
+    def moved(value: Value) -> Value:
+        slot, offset = value
+        return (count - 1 if slot == 0 else slot - 1 if 0 < slot < count else slot), offset
+
+    steps = [(kernel, grid, tuple(map(moved, values)), constants) for kernel, grid, values, constants in steps]
+    found = runtime.device_at(plan.index)
+    return LaunchPlan(
+        found, found.place, found.driver, found.allocator, plan.index, found.may_have_failed, plan.reason, reaches[1:],
+        (reaches[0], *memory), tuple(steps), (("memory", count - 1, tuple(sizes), tuple(strides), 0, kind),),
+    )  # fmt: skip

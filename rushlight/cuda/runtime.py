@@ -168,6 +168,11 @@ def _open(index: int) -> Device:
     return made
 
 
+def is_opened(place: device) -> bool:
+    """Return whether a place names a device that was used."""
+    return place.type == "cuda" and place.index in _devices
+
+
 def opened_devices() -> list[Device]:
     """Return the devices that were used."""
     return list(_devices.values())

@@ -204,10 +204,11 @@ class StandIn:
         self.check("cuMemsetD8Async", target, nbytes)
         self._put(stream, lambda: self._set(target, byte, nbytes), "fill", target, nbytes)
 
-    def fill_word(self, target: int, word: int, stream: int) -> None:
-        """Write four bytes."""
-        self.check("cuMemsetD32Async", target, _WORD)
-        self._put(stream, lambda: self._move(target, word.to_bytes(_WORD, "little"), _WORD), "fill_word", target)
+    def fill_word(self, target: int, word: int, stream: int, count: int = 1) -> None:
+        """Write four bytes, `count` times one after the other."""
+        self.check("cuMemsetD32Async", target, _WORD * count)
+        bits = word.to_bytes(_WORD, "little") * count
+        self._put(stream, lambda: self._move(target, bits, len(bits)), "fill_word", target)
 
     def _move(self, target: int, source: int | bytes, nbytes: int) -> None:
         with self.opened():

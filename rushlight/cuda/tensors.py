@@ -14,7 +14,7 @@ from rushlight.core.device import CPU, device
 from rushlight.core.dispatch_key import CPU_KEYS, CUDA_KEYS
 from rushlight.core.dtype import bool_, complex128, dtype, float64, int64, uint8
 from rushlight.core.storage import StorageImpl
-from rushlight.core.strides import contiguous_strides, is_non_overlapping_and_dense, storage_extent
+from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.tensor import Tensor, wrap
 from rushlight.core.tensor_impl import TensorImpl, empty_impl, in_current_mode
 from rushlight.cuda import pinned, runtime
@@ -31,10 +31,9 @@ def over(storage: StorageImpl, sizes: tuple, strides: tuple, offset: int, kind: 
 
 def empty(sizes: Sequence[int], kind: dtype, index: int, strides: Sequence[int] | None = None) -> Tensor:
     """Return an uninitialised tensor on a device; row-major unless `strides` are given."""
-    sizes = tuple(sizes)
-    strides = contiguous_strides(sizes) if strides is None else tuple(strides)
-    extent = 0 if 0 in sizes else storage_extent(sizes, strides, 0)
-    return over(runtime.allocate(index, extent * kind.itemsize), sizes, strides, 0, kind)
+    found = runtime.device_at(index)
+    stream = runtime.current_stream(index)
+    return found.allocator.empty(tuple(sizes), None if strides is None else tuple(strides), kind, stream, found.place)
 
 
 def _span(impl: TensorImpl) -> int:
@@ -147,17 +146,6 @@ def move_storage(storage: StorageImpl) -> None:
     made = runtime.allocate(storage.device.index, storage.nbytes)
     copy_storage(made, storage, storage.nbytes)
     storage.buffer = made.buffer
-
-
-def copy_alike(target: Tensor, source: Tensor) -> bool:
-    """Copy bytes between tensors of one device that lie alike in memory; False if they do not."""
-    ours, theirs = target._impl, source._impl
-    alike = ours.dtype is theirs.dtype and ours.strides == theirs.strides and ours.sizes == theirs.sizes
-    if not alike or not is_non_overlapping_and_dense(ours.sizes, ours.strides):
-        return False
-    if ours.data_ptr != theirs.data_ptr:
-        _copy_bytes(ours, theirs)
-    return True
 
 
 def number(value: bool | int | float | complex, index: int) -> Tensor:

@@ -1,7 +1,8 @@
 """Copies between device tensors of one dtype and any strides: one kernel for each rank and element size.
 
-In: two tensors of the same sizes; the source's strides may be 0. Out: a launch. Elements are copied as words, so that one
-kernel serves all dtypes of a size. Dimensions that lie one in the other in both tensors are joined first. """
+In: two tensors of the same sizes; the source's strides may be 0. Out: the step of a launch plan. Elements are copied as words,
+so that one kernel serves all dtypes of a size. Dimensions that lie one in the other in both tensors are joined first.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +22,14 @@ Dim = tuple[int, int, int]  # size, the target's stride, the source's stride
 
 
 def strided_step(target: Tensor, source: Tensor, to: plans.Value, at: plans.Value) -> plans.Step:
-    """Return the step of a plan that copies a tensor to another one of the same sizes, dtype and device. `to` and `at` say where
-    the two begin when the plan runs."""
+    """Return the step that copies a tensor to another one of the same sizes, dtype and device. `to` and `at` say where the two
+    begin when the plan runs."""
     ours, theirs = target._impl, source._impl
     word, dims = _joined(ours, theirs)
     count = ours.numel * ours.dtype.itemsize // word
     kernel = _kernel(runtime.device_at(ours.device.index).index, len(dims), word)
     numbers = [(plans.NUMBER, number) for number in (count, *(number for dim in dims for number in dim))]
     return plans.launch(kernel, (-(-count // _BLOCK),), (to, at, *numbers), {"BLOCK": _BLOCK})
-
-
-def copy_strided(target: Tensor, source: Tensor) -> None:
-    """Copy a tensor to another one of the same sizes, dtype and device."""
-    ours = target._impl
-    step = strided_step(target, source, (plans.NUMBER, ours.data_ptr), (plans.NUMBER, source._impl.data_ptr))
-    kernel, grid, values, constants = step
-    kernel.launch(runtime.current_stream(ours.device.index), grid, [number for _, number in values], constants)
 
 
 def _joined(ours: TensorImpl, theirs: TensorImpl) -> tuple[int, list[Dim]]:

@@ -77,14 +77,15 @@ def _additive(mask, dtype):
 
 
 def _is_fused(query, key, value, mask, dropout_p: float) -> bool:
+    queries, keys, values = query._impl.sizes, key._impl.sizes, value._impl.sizes
     return (
         not state.dual_levels  # forward mode needs double backward, which the fused operator lacks
         and dropout_p == 0
         and query.is_floating_point()
-        and query.dim() == key.dim() == value.dim() == 4
-        and query.shape[:2] == key.shape[:2] == value.shape[:2]
-        and query.shape[3] == key.shape[3] == value.shape[3]
-        and key.shape[2] == value.shape[2]
+        and len(queries) == len(keys) == len(values) == 4
+        and queries[:2] == keys[:2] == values[:2]
+        and queries[3] == keys[3] == values[3]
+        and keys[2] == values[2]
         and 0 not in (query.numel(), key.numel())
         and (mask is None or (not mask.requires_grad and mask.dim() in (2, 4)))
     )

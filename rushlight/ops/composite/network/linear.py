@@ -19,7 +19,7 @@ def linear(input, weight, bias=None):
         if bias is not None and broadcast_shapes(product.shape, bias.shape) != product.shape:
             raise RuntimeError(f"linear: a bias of shape {list(bias.shape)} does not fit an output of {list(product.shape)}")
         return product if bias is None else product + bias
-    sizes = input.shape
+    sizes = input._impl.sizes
     transposed = aten.permute.default(weight, [1, 0])
     if len(sizes) == 2:
         return _product(input, transposed, bias)
@@ -27,7 +27,7 @@ def linear(input, weight, bias=None):
         raise RuntimeError("both arguments to linear need to be at least 1D, but they are 0D and 2D")
     flatten = aten.view.default if input.is_contiguous() else aten.reshape.default
     rows = flatten(input, [math.prod(sizes[:-1]), sizes[-1]])
-    return aten.view.default(_product(rows, transposed, bias), [*sizes[:-1], weight.shape[0]])
+    return aten.view.default(_product(rows, transposed, bias), [*sizes[:-1], weight._impl.sizes[0]])
 
 
 def _product(rows, transposed, bias):
