@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from rushlight._C import LaunchPlan
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler import passes
 from rushlight.compiler.logs import StageLog
@@ -87,7 +86,10 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans
     def run_graph() -> object:
         results = list(found.run(*given, *seeds))
         if calls is not None and isinstance(found.run, TritonGraph):
-            _remember(calls, op, asked, found, found.run.plan_of(*given, *seeds), partial(seed_tensor, index, chosen))
+            plan = found.run.plan_of(*given, *seeds)
+            if plan is not None:
+                draw = partial(seed_tensor, index, chosen) if found.draws else None
+                calls.remember(*asked, plan, _structure(found.spec), draw)
         return tree_unflatten(results, found.spec)
 
     try:
@@ -100,15 +102,6 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans
     if found is False:
         found = _made(exact, op, leaves, spec, index, is_open=False)
     return NotImplemented if found is None else run_graph()
-
-
-def _remember(
-    calls: TakesPlans, op: OpOverload, asked: tuple, found: _Graph, plan: LaunchPlan | None, draw: Callable[[], Tensor]
-) -> None:  # fmt: skip
-    """Let later calls with such arguments run by a plan."""
-    if plan is not None:
-        calls.opens_numbers = open_form(op) is not None
-        calls.remember(*asked, plan, _structure(found.spec), draw if found.draws else None)
 
 
 def _distinct(leaves: Sequence[object]) -> list[Tensor]:
@@ -129,7 +122,7 @@ def _structure(spec: TreeSpec) -> object:
     return lambda results: tree_unflatten(results, spec)
 
 
-graphs.run, graphs.copy = run, strided_step
+graphs.run, graphs.copy, graphs.opens = run, strided_step, lambda op: open_form(op) is not None
 
 
 def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tuple[tuple, dict]:

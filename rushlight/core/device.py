@@ -39,6 +39,8 @@ class device:
             known = _by_text.get(args[0]) if type(args[0]) is str else None
             if known is not None:
                 return known
+        elif len(args) == 2 and not kwargs and type(args[0]) is str and type(args[1]) is int and args in _made:
+            return _made[args]
         name, index = _parse(*_arguments(args, kwargs))
         made = _made.get((name, index))
         if made is None:

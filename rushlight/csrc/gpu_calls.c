@@ -7,7 +7,12 @@
 #include <string.h>
 #include <structmember.h>
 
-enum { BUCKETS = 64, MAX_PLANS = 1024 };
+enum {
+    BUCKETS = 64,
+    RECENT = 256, /* calls without a plan that are remembered, so that those that come again get one */
+    MAX_PLANS = 1024,
+    MAX_VALUES = 1 << 16 /* arguments of kernels in all plans of a callable, some megabytes */
+};
 
 /* How a plan's results become the result of the call. */
 typedef enum { AS_TUPLE, AS_SINGLE, AS_LIST, BY_FUNCTION } Structure;
@@ -35,9 +40,10 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *slow;   /* owned: runs a call without a plan */
     PyObject *number; /* owned: (float, device index) -> tensor; None without opened numbers */
-    char joins, apart, opens_numbers;
+    char joins, apart, opens_numbers, is_repeated;
+    uint64_t recent[RECENT]; /* hashes of calls without a plan */
     uint64_t generation;
-    Py_ssize_t plan_count;
+    Py_ssize_t plan_count, value_count;
     Entry *latest; /* borrowed: the entry that was used last */
     Entry *buckets[BUCKETS];
 } PlannedCalls;
@@ -63,7 +69,7 @@ static void forget(PlannedCalls *self)
     memcpy(dropped, self->buckets, sizeof dropped);
     memset(self->buckets, 0, sizeof self->buckets);
     self->latest = NULL;
-    self->plan_count = 0;
+    self->plan_count = self->value_count = 0;
     self->generation = gpu_choice_generation;
     for (int i = 0; i < BUCKETS; i++)
         for (Entry *entry = dropped[i], *next; entry; entry = next) {
@@ -172,6 +178,14 @@ static PyObject *run_entry(const PlannedCalls *self, Entry *entry, const CallKey
     return result;
 }
 
+/* Note a call without a plan, and whether there was one like it before. */
+static void note_unplanned(PlannedCalls *self, const CallKey *key)
+{
+    uint64_t hash = key_hash(key), *place = &self->recent[hash % RECENT];
+    self->is_repeated = *place == hash;
+    *place = hash;
+}
+
 static PyObject *calls_call(PyObject *object, PyObject *const *arguments, size_t flags, PyObject *names)
 {
     PlannedCalls *self = (PlannedCalls *)object;
@@ -182,6 +196,10 @@ static PyObject *calls_call(PyObject *object, PyObject *const *arguments, size_t
     Entry *entry = known > 0 ? find(self, &key) : NULL;
     if (entry)
         result = run_entry(self, entry, &key);
+    else if (known > 0)
+        note_unplanned(self, &key);
+    else
+        self->is_repeated = 0;
     key_end(&key);
     if (entry || known < 0)
         return result;
@@ -259,12 +277,13 @@ static int add_entry(PlannedCalls *self, const CallKey *key, LaunchPlan *plan, P
     Entry *made = make_entry(key, plan, held, structure, draw);
     if (!made)
         return -1;
-    if (self->plan_count >= MAX_PLANS || self->generation != gpu_choice_generation)
+    if (self->plan_count >= MAX_PLANS || self->value_count >= MAX_VALUES || self->generation != gpu_choice_generation)
         forget(self);
     Entry **bucket = &self->buckets[made->hash % BUCKETS];
     made->next = *bucket;
     *bucket = self->latest = made;
     self->plan_count++;
+    self->value_count += plan->value_count;
     return 0;
 }
 
@@ -382,6 +401,8 @@ static PyMemberDef calls_members[] = {
     {"slow", T_OBJECT_EX, offsetof(PlannedCalls, slow), READONLY, "What runs a call without a plan."},
     {"opens_numbers", T_BOOL, offsetof(PlannedCalls, opens_numbers), 0,
      "Whether a float argument is an input of plans, by `number`, where a floating-point tensor with dimensions is passed, too."},
+    {"is_repeated", T_BOOL, offsetof(PlannedCalls, is_repeated), READONLY,
+     "Whether the last call without a plan was like one before: a plan is worth making for those that come again."},
     {"plan_count", T_PYSSIZET, offsetof(PlannedCalls, plan_count), READONLY, "How many plans there are."},
     {NULL, 0, 0, 0, NULL},
 };

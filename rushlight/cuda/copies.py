@@ -5,6 +5,8 @@ In: tensors. Out: tensors. Copies on one device become launch plans, which later
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -33,7 +35,7 @@ class _Taker:
     """Puts the plan of an operator's graph in a list."""
 
     def __init__(self, made: Plans):
-        self.made, self.opens_numbers = made, False
+        self.made = made
 
     def remember(self, args: tuple, kwargs: dict, plan: LaunchPlan, structure: object, draw: Callable | None) -> bool:
         """Take a plan."""
@@ -47,8 +49,9 @@ def _planned(function: Callable, apart: bool = False) -> PlannedCalls:
 
     def run(*args: object, **kwargs: object) -> Tensor:
         made: Plans = []
+        is_repeated = calls.is_repeated
         result = function(made, *args, **kwargs)
-        if made:
+        if made and is_repeated:
             calls.remember(args, kwargs, made[0], "single", None)
         return result
 
@@ -160,7 +163,8 @@ def fill(self: Tensor, value: object) -> Tensor:
     found = runtime.device_at(impl.device.index)
     if not impl.numel:
         return self
-    word = _word_of(value, impl.dtype) if is_non_overlapping_and_dense(impl.sizes, impl.strides) else None
+    is_dense = impl.is_contiguous() or is_non_overlapping_and_dense(impl.sizes, impl.strides)
+    word = _word_of(value, impl.dtype) if is_dense else None
     nbytes = impl.numel * impl.dtype.itemsize
     if word is None or (word and nbytes % _WORD) or (word and impl.data_ptr % _WORD):
         return copy(self, tensors.number(value, impl.device.index))
@@ -178,9 +182,15 @@ def _word_of(value: bool | int | float | complex, kind: dtype) -> int | None:
         return 0
     if kind.itemsize > _WORD or type(value) is complex:
         return None
-    with np.errstate(over="ignore"):
-        bits = kind.numpy.type(int(value) if kind.is_integral else value).tobytes()
+    bits = _bits_of(value, math.copysign(1, value), kind)
     return int.from_bytes(bits * (_WORD // len(bits)), "little")
+
+
+@functools.lru_cache(maxsize=256)
+def _bits_of(value: bool | int | float, sign: float, kind: dtype) -> bytes:
+    """Return the bytes of a number; its sign tells zeros apart."""
+    with np.errstate(over="ignore"):
+        return kind.numpy.type(int(value) if kind.is_integral else value).tobytes()
 
 
 copy = _planned(_copy, apart=True)

@@ -43,12 +43,13 @@ def _map(function: Callable, value: object) -> object:
 def device_kernel(op: OpOverload, below: int) -> Callable:
     """Return the function that runs an operator where one of its arguments is on a device.
 
-    Calls like an earlier one repeat its launches by a plan. A call has no plan if its arguments were changed before its graph
-    ran: CPU tensors, masks as indices, targets that are not dense.
+    A call that comes again becomes a plan, by which later ones repeat its launches. A call has no plan if its arguments were
+    changed before its graph ran: CPU tensors, masks as indices, targets that are not dense.
     """
     position = op._schema.positions.get("device") if op._names_device else None
 
     def run(*args: object, **kwargs: object) -> object:
+        is_repeated = calls.is_repeated
         wanted = kwargs.get("device") if position is None or position >= len(args) else args[position]
         where = common_device(op, (*args, *kwargs.values())) if wanted is None else present_device(wanted)
         if where.type != "cuda":
@@ -63,8 +64,9 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             named = {name: _map(placed, value) for name, value in kwargs.items()} if kwargs else kwargs
             used = [*tensors_in((*given, *named.values()))]
             if all(tensor._impl.numel for tensor in used):
-                is_same = len(used) == len(asked) and all(map(operator.is_, used, asked))
-                made = _run_on_device(op, given, named, index, calls if is_same else None)
+                calls.opens_numbers = graphs.opens_numbers(op)
+                plans = is_repeated and len(used) == len(asked) and all(map(operator.is_, used, asked))
+                made = _run_on_device(op, given, named, index, calls if plans else None)
                 if made is not NotImplemented:
                     return made
                 warn_of_host(op)

@@ -63,11 +63,11 @@ class TritonGraph:
         return None if self._constants else self._calls.find(*inputs)
 
     def _call_unplanned(self, *given: Any) -> tuple:
-        """Run the program, by a plan that is kept if the launcher makes plans."""
+        """Run the program: by a plan, which is kept, if the call comes again and the launcher makes plans."""
         inputs = given[: len(given) - len(self._constants) - len(self._folds)]
         numbers = self._bind(inputs)
         tensors = [value for value in given if isinstance(value, Tensor)]
-        planner = self._planner(tensors)
+        planner = self._planner(tensors) if self._calls.is_repeated else None
         if planner is not None:
             return self._call_planned(planner, given, tensors, numbers)
         results = self._run(self.launcher, *map(self.launcher.address, tensors), *numbers)
