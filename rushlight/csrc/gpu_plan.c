@@ -166,7 +166,8 @@ static int do_steps(const Run *run, const LaunchPlan *plan)
         status = do_native_steps(run, plan, &position);
         Py_END_ALLOW_THREADS
         if (status) {
-            PyObject *failed = PyObject_CallMethod(plan->driver, "fail", "si", "cuLaunchKernel", status);
+            const char *name = plan->steps[position].kernel ? "cuLaunchKernel" : "cuMemcpyAsync";
+            PyObject *failed = PyObject_CallMethod(plan->driver, "fail", "si", name, status);
             Py_XDECREF(failed);
             if (failed)
                 PyErr_Format(PyExc_RuntimeError, "CUDA error: a launch failed with status %d", status);

@@ -24,7 +24,8 @@ typedef struct {
     LaunchEntry entry;            /* NULL: call the kernel's method `launch` */
     void *function;
     unsigned grid[3], threads, shared;
-    Py_ssize_t first, count; /* its arguments among the plan's values; a copy's are target, source and bytes */
+    Py_ssize_t first, count; /* its arguments among the plan's values; a copy's are target, source and bytes. Null pointers may
+                                follow that only the driver reads */
 } PlannedStep;
 
 typedef enum { OUTPUT_MEMORY, OUTPUT_INPUT, OUTPUT_VIEW, OUTPUT_OBJECT } OutputKind;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <structmember.h>
 
-enum { MOST_ARGUMENTS = 512 }; /* 4096 bytes of arguments, the limit of all drivers */
+enum { MOST_ARGUMENTS = 512, MOST_NULLS = 8 }; /* 4096 bytes of arguments, the limit of all drivers */
 
 static void *zeros(Py_ssize_t count, size_t size) { return PyMem_Calloc((size_t)count + 1, size); }
 
@@ -47,27 +47,46 @@ static int read_value(const LaunchPlan *self, PyObject *pair, PlannedValue *valu
     return value->offset == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
+/* Make room for more values. */
+static int reserve_values(LaunchPlan *self, Py_ssize_t more)
+{
+    PlannedValue *grown = PyMem_Realloc(self->values, (size_t)(self->value_count + more + 1) * sizeof *grown);
+    if (!grown)
+        return PyErr_NoMemory(), -1;
+    self->values = grown;
+    return 0;
+}
+
 static int add_values(LaunchPlan *self, PlannedStep *step, PyObject *pairs)
 {
     if (!PyTuple_Check(pairs) || PyTuple_GET_SIZE(pairs) > MOST_ARGUMENTS)
         return malformed("a tuple of at most 512 values", pairs);
     step->first = self->value_count;
     step->count = PyTuple_GET_SIZE(pairs);
-    PlannedValue *grown = PyMem_Realloc(self->values, (size_t)(self->value_count + step->count + 1) * sizeof *grown);
-    if (!grown)
-        return PyErr_NoMemory(), -1;
-    self->values = grown;
+    if (reserve_values(self, step->count) < 0)
+        return -1;
     for (Py_ssize_t i = 0; i < step->count; i++, self->value_count++)
-        if (read_value(self, PyTuple_GET_ITEM(pairs, i), &grown[self->value_count]) < 0)
+        if (read_value(self, PyTuple_GET_ITEM(pairs, i), &self->values[self->value_count]) < 0)
             return -1;
     return 0;
 }
 
-/* Read the attribute `native` of a kernel: the driver's entry, the function, threads and bytes of shared memory. A kernel
-   without it is launched by its method. */
-static int read_native(PlannedStep *step)
+/* Add null pointers, which the driver reads behind a step's arguments. */
+static int add_nulls(LaunchPlan *self, unsigned count)
+{
+    if (reserve_values(self, count) < 0)
+        return -1;
+    for (unsigned i = 0; i < count; i++)
+        self->values[self->value_count++] = (PlannedValue){.slot = -1, .offset = 0};
+    return 0;
+}
+
+/* Read the attribute `native` of a kernel: the driver's entry, the function, threads, bytes of shared memory, and how many null
+   pointers follow the arguments. A kernel without it is launched by its method. */
+static int read_native(LaunchPlan *self, PlannedStep *step)
 {
     unsigned long long entry, function;
+    unsigned nulls = 0;
     PyObject *native = PyObject_GetAttrString(step->kernel, "native");
     if (!native) {
         if (!PyErr_ExceptionMatches(PyExc_AttributeError))
@@ -75,10 +94,11 @@ static int read_native(PlannedStep *step)
         PyErr_Clear();
         return 0;
     }
-    int failed = !PyTuple_Check(native) || !PyArg_ParseTuple(native, "KKII", &entry, &function, &step->threads, &step->shared);
+    int failed = !PyTuple_Check(native) || !PyArg_ParseTuple(native, "KKIII", &entry, &function, &step->threads, &step->shared, &nulls);
+    failed = failed || nulls > MOST_NULLS;
     if (failed)
-        malformed("a kernel whose `native` is 4 numbers", step->kernel);
-    else {
+        malformed("a kernel whose `native` is 5 numbers", step->kernel);
+    else if (!(failed = add_nulls(self, nulls) < 0)) {
         step->entry = (LaunchEntry)(uintptr_t)entry;
         step->function = (void *)(uintptr_t)function;
     }
@@ -100,7 +120,7 @@ static int read_step(LaunchPlan *self, PyObject *row, PlannedStep *step)
     step->constants = Py_NewRef(constants);
     if (!PyTuple_Check(grid) || !PyArg_ParseTuple(grid, "III", &step->grid[0], &step->grid[1], &step->grid[2]))
         return malformed("a grid of 3 numbers", grid);
-    return read_native(step);
+    return read_native(self, step);
 }
 
 /* Read a result: ("memory", slot, sizes, strides, offset, dtype), ("input", slot), ("view", slot, sizes, strides, offset) or

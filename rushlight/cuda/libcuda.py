@@ -333,7 +333,7 @@ class LoadedKernel:
 
     def __init__(self, driver: LibCuda, function: int, threads: int, shared: int):
         self._driver, self._function, self._threads, self._shared = driver, function, threads, shared
-        self.native = driver.launch_address, function, threads, shared
+        self.native = driver.launch_address, function, threads, shared, len(_SCRATCH)  # for launch plans
 
     def launch(self, stream: int, grid: tuple[int, int, int], arguments: Sequence[int], constants: dict[str, int]) -> None:
         """Put a launch on a stream. The driver copies the arguments before it returns."""

@@ -6,9 +6,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+import rushlight as torch
+from rushlight._C import LaunchPlan
+from rushlight.cuda.allocator import CachingAllocator
 from rushlight.cuda.driver import Cubin, DriverError, DriverOutOfMemory, KernelImage
 from rushlight.cuda.libcuda import LibCuda
 
@@ -91,6 +95,56 @@ def test_launches(cuda, library):
     assert asked == [75 * 10 + 76]
     assert list(found.values)[:5] == [1 << 40, (1 << 64) - 5, 0, 0, 0]
     assert (list(found.grid), found.threads, found.shared, found.stream) == ([3, 2, 1], 128, 50000, 9)
+
+
+@pytest.fixture
+def device(cuda):
+    """What makes plans and tensors on the stub."""
+    heap = CachingAllocator(cuda, 0)
+    heap.add_segment(cuda.allocate(1 << 14), 1 << 14, 0, True, 0)
+    facts = {"place": torch.device("cuda", 0), "driver": cuda, "heap": heap, "index": 0, "failing": {}, "reason": "a test"}
+    uses = SimpleNamespace(use=lambda: cuda.use(0))
+
+    def plan(**given):
+        return LaunchPlan(device=uses, **facts, **given)
+
+    def tensor(count):
+        return heap.empty((count,), None, torch.float32, 0, facts["place"])
+
+    return SimpleNamespace(plan=plan, tensor=tensor, failing=facts["failing"])
+
+
+def test_launches_of_plans(cuda, library, device):
+    """Arguments are addresses, offsets in slots and numbers, and behind them two null pointers."""
+    kernel = cuda.load(KernelImage("kernel", ["*fp32", "*fp32", "i64"], lambda capability: Cubin(b"\0cubin\0\0", "kernel", 0, 64), None))
+    step = kernel, (7, 2, 1), ((0, 4), (1, 16), (-1, -3)), {}
+    made = device.plan(
+        reaches=(8,), memory=(32,), steps=(step,), outputs=(("memory", 1, (4,), (1,), 4, torch.float32), ("input", 0)),
+    )  # fmt: skip
+    x = device.tensor(2)
+    ctypes.c_int.in_dll(library, "parameters").value = 5
+    result, same = made(x)
+    found = Launch.in_dll(library, "last_launch")
+    address = result.untyped_storage().data_ptr()
+    assert same is x and list(found.values)[:5] == [x.data_ptr() + 4, address + 16, (1 << 64) - 3, 0, 0]
+    assert (list(found.grid), found.threads, found.shared, found.stream) == ([7, 2, 1], 64, 0, None)
+    assert device.failing == {"a test": None} and result.shape == (4,) and result.data_ptr() == address + 16
+
+
+def test_copies_of_plans(cuda, device):
+    step = None, None, ((1, 0), (0, 4), (-1, 4)), None
+    made = device.plan(reaches=(8,), memory=(4,), steps=(step,), outputs=(("memory", 1, (1,), (1,), 0, torch.float32),))
+    x = device.tensor(2)
+    cuda.fill_word(x.data_ptr() + 4, 77, 0)
+    (result,) = made(x)
+    assert ctypes.c_int32.from_address(result.data_ptr()).value == 77
+
+
+def test_a_plan_names_what_the_driver_refuses(cuda, device):
+    kernel = SimpleNamespace(native=(cuda.launch_address, 0, 1, 0, 0))  # no function
+    made = device.plan(reaches=(), memory=(), steps=((kernel, (1, 1, 1), (), {}),), outputs=())
+    with pytest.raises(DriverError, match="cuLaunchKernel"):
+        made()
 
 
 def test_an_image_that_the_driver_does_not_know(cuda):
