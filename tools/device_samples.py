@@ -8,6 +8,7 @@ Triton. Prints the counts of outcomes, and per operator what differs and what ra
     python -m tools.device_samples --only add,softmax --samples 5
     python -m tools.device_samples --dtype bfloat16 --gradients --workers 2 --out outcomes.json
     python -m tools.device_samples --every 10      # each tenth operator
+    python -m tools.device_samples --repeats 4     # by launch plans, too
 
 An outcome of a sample is one of: "agrees"; "through the CPU", which agrees by an operator that ran there; "no device", which
 agrees and has only CPU tensors as results and arguments; "differs"; "fails"; "eager fails" on the CPU, too; "too slow"; and
@@ -85,8 +86,8 @@ def compare(name: str, found: list, wanted: list, given: tuple, has_device: bool
     return "differs: values"
 
 
-def run_sample(name: str, function: Any, given: tuple, gradients: bool) -> tuple[str, list[str]]:
-    """Return the outcome of a sample, and notes."""
+def run_sample(name: str, function: Any, given: tuple, gradients: bool, repeats: int) -> tuple[str, list[str]]:
+    """Return the outcome of a sample, and notes. Runs on the device after the first ones are by launch plans."""
     run = run_with_gradients if gradients else lambda called, given: tensors_of(called(*given[0], **given[1]))
     there = moved(given[0]), moved(given[1])
     has_device = bool(tensors_of([there[0], list(there[1].values())])) or "device" in there[1]
@@ -99,7 +100,11 @@ def run_sample(name: str, function: Any, given: tuple, gradients: bool) -> tuple
         heard.clear()
         warn_of_host.cache_clear()
         try:
-            problem = compare(name, run(function, there), wanted, given, has_device)
+            for _ in range(repeats):
+                problem = compare(name, run(function, there), wanted, given, has_device)
+                if problem:
+                    break
+                there = moved(given[0]), moved(given[1])
         except Exception as error:
             return "fails", [f"fails: {type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"]
     if problem:
@@ -110,7 +115,7 @@ def run_sample(name: str, function: Any, given: tuple, gradients: bool) -> tuple
     return ("agrees" if has_device else "no device"), []
 
 
-def run_operator(op: Any, limit: int, kind: Any, gradients: bool) -> list[tuple[str, list[str]]]:
+def run_operator(op: Any, limit: int, kind: Any, gradients: bool, repeats: int) -> list[tuple[str, list[str]]]:
     """Return the outcomes of an operator's samples."""
     function = function_of(op)
     if function is None:
@@ -122,7 +127,7 @@ def run_operator(op: Any, limit: int, kind: Any, gradients: bool) -> list[tuple[
         if number >= limit:
             break
         try:
-            outcomes.append(run_sample(name_of(op), function, arguments_of(sample, gradients), gradients))
+            outcomes.append(run_sample(name_of(op), function, arguments_of(sample, gradients), gradients, repeats))
         except Unusable:
             continue
     return outcomes
@@ -145,7 +150,8 @@ def work(arguments: argparse.Namespace) -> None:
     operators = wanted_operators(arguments)
     for line in sys.stdin:
         kind = getattr(oracle, arguments.dtype)
-        outcomes = run_operator(operators[line.strip()], arguments.samples, kind, arguments.gradients)
+        asked = arguments.samples, kind, arguments.gradients, arguments.repeats
+        outcomes = run_operator(operators[line.strip()], *asked)
         print(json.dumps(outcomes), file=answers, flush=True)
 
 
@@ -225,6 +231,7 @@ def main() -> None:
     parser.add_argument("--only", help="comma-separated names of operators")
     parser.add_argument("--every", type=int, default=1, help="run only each n-th operator")
     parser.add_argument("--samples", type=int, default=2, help="samples per operator")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each sample on the device")
     parser.add_argument("--dtype", default="float32", help="the samples' dtype")
     parser.add_argument("--gradients", action="store_true", help="compare gradients, too")
     parser.add_argument("--workers", type=int, default=1, help="processes")

@@ -17,9 +17,13 @@ int gpu_is_small(size_t size) { return size <= MAX_SMALL; }
 
 FreeList *gpu_free_list(GpuBlocks *blocks, uint64_t stream, int is_small, long pool)
 {
-    for (FreeList *list = blocks->lists; list; list = list->next)
-        if (list->stream == stream && list->is_small == is_small && list->pool == pool)
-            return list;
+    for (FreeList **place = &blocks->lists, *list; (list = *place); place = &list->next) {
+        if (list->stream != stream || list->is_small != is_small || list->pool != pool)
+            continue;
+        *place = list->next; /* to the front: the next request is likely to be for the same list */
+        list->next = blocks->lists;
+        return blocks->lists = list;
+    }
     FreeList *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;

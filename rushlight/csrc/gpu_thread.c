@@ -105,19 +105,19 @@ static PyObject *choose_plans_anew(PyObject *Py_UNUSED(module), PyObject *Py_UNU
 
 PyMethodDef gpu_thread_methods[] = {
     {"current_gpu", current_gpu, METH_NOARGS, "current_gpu() -> int\n\nThe number of the thread's device."},
-    {"choose_gpu", choose_gpu, METH_O, "choose_gpu(index: int, /)\n\nMake a device the thread's; ValueError outside 0 to 127."},
+    {"choose_gpu", choose_gpu, METH_O, "choose_gpu(index: int, /) -> None\n\nMake a device the thread's; ValueError outside 0 to 127."},
     {"gpu_stream", gpu_stream, METH_O, "gpu_stream(index: int, /) -> int\n\nThe thread's stream on a device; 0: the default one."},
     {"choose_gpu_stream", (PyCFunction)(void (*)(void))choose_gpu_stream, METH_FASTCALL,
-     "choose_gpu_stream(index: int, stream: int, /)\n\nMake a stream the thread's on its device."},
-    {"leave_gpus", leave_gpus, METH_NOARGS, "leave_gpus()\n\nForget the thread's device and streams."},
+     "choose_gpu_stream(index: int, stream: int, /) -> None\n\nMake a stream the thread's on its device."},
+    {"leave_gpus", leave_gpus, METH_NOARGS, "leave_gpus() -> None\n\nForget the thread's device and streams."},
     {"is_gpu_in_use", (PyCFunction)(void (*)(void))is_gpu_in_use, METH_FASTCALL,
      "is_gpu_in_use(owner: int, index: int, /) -> bool\n\nWhether a driver, told by a number, has this device's context for the\n"
      "thread."},
     {"gpu_in_use", gpu_in_use, METH_NOARGS, "gpu_in_use() -> int\n\nThe device of the last `note_gpu_in_use`."},
     {"note_gpu_in_use", (PyCFunction)(void (*)(void))note_gpu_in_use, METH_FASTCALL,
-     "note_gpu_in_use(owner: int, index: int, /)\n\nNote that a driver has a device's context for the thread now."},
+     "note_gpu_in_use(owner: int, index: int, /) -> None\n\nNote that a driver has a device's context for the thread now."},
     {"choose_plans_anew", choose_plans_anew, METH_NOARGS,
-     "choose_plans_anew()\n\nLet all calls forget which launch plans they run by: a setting of the process has changed."},
-    {"forget_plans", forget_plans, METH_NOARGS, "forget_plans()\n\nMake all launch plans invalid."},
+     "choose_plans_anew() -> None\n\nLet all calls forget which launch plans they run by: a setting of the process has changed."},
+    {"forget_plans", forget_plans, METH_NOARGS, "forget_plans() -> None\n\nMake all launch plans invalid."},
     {NULL, NULL, 0, NULL},
 };

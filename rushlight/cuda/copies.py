@@ -126,9 +126,12 @@ def _copy(made: Plans, self: Tensor, src: Tensor, non_blocking: bool = False) ->
     return self
 
 
-def write(target: Tensor, source: Tensor) -> None:
-    """Write the values of a tensor to another one of its sizes, dtype and device."""
-    _copy_plan(target, source)(target, source)
+def _write(made: Plans, target: Tensor, source: Tensor) -> Tensor:
+    """Write the values of a tensor to another one of its sizes, dtype and device, which does not share its memory."""
+    plan = _copy_plan(target, source)
+    plan(target, source)
+    made.append(plan)
+    return target
 
 
 def _copy_plan(target: Tensor, source: Tensor) -> LaunchPlan:
@@ -193,5 +196,5 @@ def _bits_of(value: bool | int | float, sign: float, kind: dtype) -> bytes:
         return kind.numpy.type(int(value) if kind.is_integral else value).tobytes()
 
 
-copy = _planned(_copy, apart=True)
+copy, write = _planned(_copy, apart=True), _planned(_write, apart=True)
 KERNELS: dict[str, Callable] = {"fill_.Scalar": fill, "_to_copy": _planned(_to_copy), "clone": _planned(_clone), "copy_": copy}

@@ -17,6 +17,7 @@ from rushlight.core.device import CPU, device, present_device
 from rushlight.core.dispatch_key import AUTOGRAD_BITS, DispatchKey, bit
 from rushlight.core.dtype import bool_, get_default_dtype, uint8
 from rushlight.core.generator import Generator
+from rushlight.core.layout import contiguous_format
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
@@ -44,7 +45,7 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
     """Return the function that runs an operator where one of its arguments is on a device.
 
     A call that comes again becomes a plan, by which later ones repeat its launches. A call has no plan if its arguments were
-    changed before its graph ran: CPU tensors, masks as indices, targets that are not dense.
+    changed before its graph ran: CPU tensors and masks as indices. A target with gaps is written by way of a dense clone.
     """
     position = op._schema.positions.get("device") if op._names_device else None
 
@@ -65,8 +66,11 @@ def device_kernel(op: OpOverload, below: int) -> Callable:
             used = [*tensors_in((*given, *named.values()))]
             if all(tensor._impl.numel for tensor in used):
                 calls.opens_numbers = graphs.opens_numbers(op)
+                apart = _clones_of_targets(op, given) if op.is_mutable else None
+                if apart:
+                    return _write_by_way_of(calls, apart, given, named)
                 plans = is_repeated and len(used) == len(asked) and all(map(operator.is_, used, asked))
-                made = _run_on_device(op, given, named, index, calls if plans else None)
+                made = graphs.call(op, given, named, index, calls if plans else None)
                 if made is not NotImplemented:
                     return made
                 warn_of_host(op)
@@ -88,20 +92,19 @@ def _positions(indices: Sequence) -> list:
     return found
 
 
-def _run_on_device(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: PlannedCalls | None) -> object:
-    """Run an operator as a graph. What it writes must be dense; other tensors are written by way of a copy."""
-    if not op.is_mutable:
-        return graphs.call(op, args, kwargs, index, calls)
-    apart = {
-        id(value): (value, aten("clone")(value))
+def _clones_of_targets(op: OpOverload, args: tuple) -> dict[int, tuple[Tensor, Tensor]]:
+    """Return the tensors with gaps that an operator writes to, each with a dense clone, by their ids. What it writes must be
+    dense."""
+    return {
+        id(value): (value, aten("clone")(value, memory_format=contiguous_format))
         for argument, value in zip(op._schema.arguments, args, strict=False)
         if argument.is_write and isinstance(value, Tensor) and not value.is_non_overlapping_and_dense()
     }
-    if not apart:
-        return graphs.call(op, args, kwargs, index, calls)
-    made = graphs.call(op, tuple([apart.get(id(value), (value, value))[1] for value in args]), kwargs, index)
-    if made is NotImplemented:
-        return made
+
+
+def _write_by_way_of(run: Callable, apart: dict[int, tuple[Tensor, Tensor]], args: tuple, kwargs: dict) -> object:
+    """Run an operator with clones in place of what it writes, and copy their values back."""
+    made = run(*[apart.get(id(value), (value, value))[1] for value in args], **kwargs)
     for target, value in apart.values():
         copies.write(target, value)
     originals = {id(value): target for target, value in apart.values()}

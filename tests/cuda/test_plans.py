@@ -118,6 +118,17 @@ def test_writes_are_counted_and_return_their_target(unprepared):
     same(x, torch.full((4,), 5.0))
 
 
+def test_targets_with_gaps_are_written():
+    x, y = torch.zeros(4, 6), torch.randn(4, 3)
+    ours = x.cuda()
+    for _ in range(4):
+        for value, other in ((x, y), (ours, y.cuda())):
+            view = value[:, ::2]
+            assert view.add_(other).mul_(0.5) is view
+            value[1:3].t().add_(1.0)
+    same(ours, x)
+
+
 def test_writes_to_overlapping_memory_are_refused():
     x = torch.arange(8.0).cuda()
     warm(lambda: x[:4].copy_(torch.ones(4).cuda()))

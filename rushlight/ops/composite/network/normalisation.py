@@ -16,12 +16,12 @@ def _check_normalized_shape(input, normalized_shape, weight, bias) -> None:
             f"but got normalized_shape = {shape}"
         )
     for name, given in (("weight", weight), ("bias", bias)):
-        if given is not None and list(given.shape) != shape:
+        if given is not None and list(given._impl.sizes) != shape:
             raise RuntimeError(
                 f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {list(given.shape)} "
                 f"and normalized_shape = {shape}"
             )
-    if list(input.shape[-len(shape) :]) != shape or input.dim() < len(shape):
+    if list(input._impl.sizes[-len(shape) :]) != shape or input.dim() < len(shape):
         expected = ", ".join(map(str, ["*", *shape]))
         raise RuntimeError(
             f"Given normalized_shape={shape}, expected input with shape [{expected}], "
