@@ -171,8 +171,10 @@ static int add_string(CallKey *key, PyObject *value)
 {
     Py_ssize_t length;
     const char *text = PyUnicode_AsUTF8AndSize(value, &length);
-    if (!text)
-        return -1;
+    if (!text) { /* a lone surrogate, which no option is named by */
+        PyErr_Clear();
+        return 0;
+    }
     Py_ssize_t count = (length + 7) / 8;
     uint64_t *words = add_words(key, 1 + count);
     if (!words)
