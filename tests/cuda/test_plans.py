@@ -1,6 +1,7 @@
 """Launch plans: calls that come again repeat their launches, with the right values in all cases."""
 
 import gc
+import multiprocessing
 import threading
 
 import pytest
@@ -252,6 +253,27 @@ def test_threads_repeat_calls_on_streams_of_their_own():
     for thread in threads:
         thread.join()
     assert not failures
+
+
+def _call_in_child(x, answers):
+    try:
+        x.exp()
+    except RuntimeError as error:
+        answers.put(str(error))
+    else:
+        answers.put("no error")
+
+
+def test_a_forked_process_runs_no_plans():
+    x = torch.ones(3).cuda()
+    warm(x.exp)
+    context = multiprocessing.get_context("fork")
+    answers = context.Queue()
+    child = context.Process(target=_call_in_child, args=(x, answers))
+    child.start()
+    assert "Cannot re-initialize CUDA in forked subprocess" in answers.get(timeout=60)
+    child.join()
+    same(x.exp(), torch.ones(3).exp())
 
 
 def test_memory_is_released_and_counted():
