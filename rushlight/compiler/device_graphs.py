@@ -19,7 +19,7 @@ from rushlight.compiler.logs import StageLog
 from rushlight.compiler.open_numbers import open_form
 from rushlight.compiler.settings import Settings
 from rushlight.core.device import CPU
-from rushlight.core.dtype import get_default_dtype
+from rushlight.core.dtype import get_default_dtype, int32, int64
 from rushlight.core.pytree import TreeSpec, tree_flatten, tree_unflatten
 from rushlight.core.strides import is_non_overlapping_and_dense
 from rushlight.core.symbolic import ShapeEnv
@@ -69,6 +69,9 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans
     """Run an operator on a device, or return NotImplemented. `calls`, which were asked for this call, get its launch plan."""
     asked = args, kwargs
     args, kwargs = _open_numbers(op, args, kwargs, index)
+    with_integers = _open_integers(op, args, index)
+    if with_integers is not args:  # plans do not take integers as tensors
+        args, calls = with_integers, None
     leaves, spec = tree_flatten((args, kwargs))
     given = _distinct(leaves)
     chosen = kwargs.get("generator")
@@ -137,6 +140,21 @@ def _open_numbers(op: OpOverload, args: tuple, kwargs: dict, index: int) -> tupl
         return tensors.number(value, index) if type(value) is float else value
 
     return tuple(map(opened, args)), {name: opened(value) for name, value in kwargs.items()}
+
+
+def _open_integers(op: OpOverload, args: tuple, index: int) -> tuple:
+    """Replace Python integers by tensors beside tensors of integers, whose dtype the result then has: positions and lengths,
+    which change from call to call."""
+    if open_form(op) is None or not any(type(value) is int for value in args):
+        return args
+    kinds = {value._impl.dtype for value in args if isinstance(value, Tensor)}
+    has_sizes = any(value._impl.sizes for value in args if isinstance(value, Tensor))
+    if kinds != {int64} and not (kinds == {int32} and has_sizes):
+        return args
+    least, most = -(1 << 63), (1 << 63) - 1
+    return tuple([
+        tensors.number(value, index) if type(value) is int and least <= value <= most else value for value in args
+    ])  # fmt: skip
 
 
 def _key_of(leaves: Sequence[object]) -> tuple:

@@ -31,7 +31,8 @@ _WITH_FACTORS: dict[str, Callable] = {
     "addcdiv_": lambda self, one, two, *, value=1: aten.add_.Tensor(self, _scaled(one / two, value)),
 }
 # Operators whose second operand may be a number or a tensor.
-_OPERANDS = frozenset(("mul.Tensor", "mul_.Tensor", "div.Tensor", "div_.Tensor"))
+_COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+_OPERANDS = frozenset(f"{name}.Tensor" for name in ("mul", "mul_", "div", "div_", *_COMPARED))
 _BOUNDS = frozenset(("maximum", "minimum"))
 
 

@@ -23,6 +23,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import ExcludeKeys
 from rushlight.cuda import copies, runtime, tensors
 from rushlight.cuda.generators import generator_of, seed_tensor
+from rushlight.cuda.ranges import short_range
 from rushlight.cuda.single_graphs import graphs
 from rushlight.ops.devices import INDEXING, common_device, tensors_in
 from rushlight.ops.dispatcher import Kernel, OpOverload, register_fallback
@@ -230,6 +231,16 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, pin_memory=N
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     check_number(value, kind)
     return copies.fill(tensors.empty(check_sizes(size), kind, _index_of(device)), value)
+
+
+@_register("arange.start_step")
+def arange(start, end, step=1, *, dtype=None, layout=None, device=None, pin_memory=None):
+    """Make a range; a long one by a kernel."""
+    index = _index_of(device)
+    made = short_range(start, end, step, dtype, index)
+    if made is NotImplemented:
+        made = graphs.call(aten("arange.start_step"), (start, end, step), {"dtype": dtype, "device": device}, index)
+    return made
 
 
 @_register("_philox_seed")
