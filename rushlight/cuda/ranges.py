@@ -19,15 +19,19 @@ LONGEST = 1 << 14
 
 
 def short_range(start: float, end: float, step: float, kind: dtype | None, index: int) -> object:
-    """Return start, start + step, ... below `end`; NotImplemented if there are more than LONGEST, or while work is captured."""
+    """Return start, start + step, ... below `end`; NotImplemented if there are more than LONGEST, for truncated numbers, or
+    while work is captured."""
     kind = arange_dtype((start, end, step), kind)
     start, end, step = arange_numbers((start, end, step), kind)
     length = arange_length(start, end, step)
     stream = runtime.current_stream(index)
+    is_whole = all(isinstance(value, int) for value in (start, step))
+    if not is_whole and not kind.is_floating_point:  # each number is truncated apart
+        return NotImplemented
     if not 0 < length <= LONGEST or runtime.device_at(index).driver.is_capturing(stream):
         return NotImplemented
     found: Tensor = aten("slice.Tensor")(_counted(index, stream), 0, 0, length)
-    if not all(isinstance(value, int) for value in (start, step)):
+    if not is_whole:
         found = aten("_to_copy")(found, dtype=float64)
     if step != 1:
         found = aten("mul.Tensor")(found, tensors.number(step, index))

@@ -54,11 +54,12 @@ def memory_type(kind: dtype) -> str:
 
 
 def literal(number: bool | int | float, kind: dtype) -> str:
-    """Return a number as Python text that stands for a value of type `kind`."""
+    """Return a number as Python text that stands for a value of type `kind`; integers out of its range wrap around."""
     if kind.name == "bool":
         return str(bool(number))
     if kind.is_integral:
-        return str(int(number))
+        least = int(least_value(kind))
+        return str((int(number) - least) % (1 << 8 * kind.itemsize) + least)
     number = float(number)
     if math.isnan(number):
         return 'float("nan")'
