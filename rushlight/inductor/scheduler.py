@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rushlight.core.algebra import Expr, Var, unflatten_index
 from rushlight.inductor.ir import (
@@ -43,7 +44,8 @@ MAX_FOLDED_ELEMENTS = 1 << 26  # larger loops over parameters are not folded, to
 @dataclass(eq=False)
 class Group:
     """Members that one kernel computes. `domain` is None while the group only has elementwise loops over `numel` elements.
-    `apart` says why the first member was not fused into an earlier group.
+    `apart` says why the first member was not fused into an earlier group. `together` are the groups that one launch
+    computes, this one among them, if there are several.
 
     Sizes are compared as expressions: sizes that are equal only for the example are not fused.
     """
@@ -55,6 +57,7 @@ class Group:
     stored: set[str] = field(default_factory=set)
     constant: bool = False
     apart: str = ""
+    together: list[Group] = field(default_factory=list)
 
     @property
     def template(self) -> TemplateBuffer | None:
@@ -83,6 +86,9 @@ class Group:
         kind = f"template {self.template.kind}" if self.template else "loops"
         rows, columns = self.domain or (1, self.numel)
         lines = [f"group {self.order}: {kind} over {rows} x {columns}", f"  begins here: {self.apart}"]
+        if self.together:
+            others = ", ".join(str(group.order) for group in self.together if group is not self)
+            lines.append(f"  launched together with group {others}")
         for member in self.members:
             kept = "" if member.name in self.stored else " (not stored)"
             what = type(member.data).__name__ if isinstance(member, ComputedBuffer) else "Template"
@@ -125,14 +131,15 @@ def element_index(domain: tuple[Size, Size]) -> Expr:
 def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
     """Group the computed buffers; drop those that nothing needs and those without elements."""
     computed = _select_needed(buffers, outputs)
+    single = {buffer.name for buffer in buffers if buffer.layout.numel == 1}
     constant = constants_among(buffers) - outputs
     groups: list[Group] = []
     homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # constant loops only fuse with each other
     for buffer in computed:
         home = homes[buffer.name in constant]
-        group = joined = _fuse_into_producer(buffer, home)
+        group = joined = _fuse_into_producer(buffer, home, groups)
         if isinstance(joined, str):
-            beside = _fuse_horizontally(buffer, home) if buffer.name in outputs else None
+            beside = _fuse_horizontally(buffer, home, single) if buffer.name in outputs else None
             group = beside or _group_independent_recurrences(buffer, groups)
         if group is None:
             group = _new_group(buffer, len(groups))
@@ -189,8 +196,9 @@ def _new_group(buffer: Buffer, order: int) -> Group:
     return Group([buffer], order, loop.numel, None)
 
 
-def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
-    """Fuse `buffer` into the last group that it reads from, if the accesses allow it; else return the reason against it."""
+def _fuse_into_producer(buffer: Buffer, home: dict[str, Group], groups: list[Group]) -> Group | str:
+    """Fuse `buffer` into the last group that it reads from whose accesses allow it. If there is none, return the reason against
+    the last one that it reads from."""
     if is_further_result(buffer):
         (name,) = buffer.reads()
         home[name].members.append(buffer)
@@ -206,7 +214,17 @@ def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
     producers = [home[name] for name in buffer.reads() if name in home]
     if not producers:
         return "it reads nothing that another kernel calculates"
+    producers = list({id(group): group for group in producers}.values())
     group = max(producers, key=lambda candidate: candidate.order)
+    hindrance = _append_to_producer(buffer, group)
+    if not hindrance:
+        return group
+    earlier = [candidate for candidate in producers if candidate is not group and candidate.template is None]
+    return _fuse_into_earlier(buffer, earlier, groups) or hindrance
+
+
+def _append_to_producer(buffer: ComputedBuffer, group: Group) -> str:
+    """Add `buffer` to a group that it reads from; return the reason if that is impossible."""
     other = f"group {group.order}, the last that it reads from,"
     if len(group.members) >= MAX_GROUP_MEMBERS:
         return f"{other} has {MAX_GROUP_MEMBERS} members, the most"
@@ -215,25 +233,69 @@ def _fuse_into_producer(buffer: Buffer, home: dict[str, Group]) -> Group | str:
     if group.template is not None:
         hindrance = _reason_against_epilogue(buffer, group)
         if not hindrance and _append(buffer, group, group.domain):
-            return group
+            return ""
         return f"{other} is a {group.template.kind}, and {hindrance or 'it reads that at other places than it calculates'}"
     domains = _candidate_domains(buffer, group)
-    for domain in domains:
-        if _append(buffer, group, domain):
-            return group
+    if any(_append(buffer, group, domain) for domain in domains):
+        return ""
     return f"it reads {other} at other places than it calculates" if domains else f"{other} has loops of other sizes"
 
 
-def _fuse_horizontally(buffer: Buffer, home: dict[str, Group]) -> Group | None:
+def _fuse_into_earlier(buffer: ComputedBuffer, candidates: list[Group], groups: list[Group]) -> Group | None:
+    """Fuse `buffer` into the last of some groups that it reads from whose accesses allow it. Other groups that it reads from
+    move before that one; they must not depend on it."""
+    for group in sorted(candidates, key=lambda candidate: candidate.order, reverse=True):
+        position = groups.index(group)
+        moved = _split_by_need(groups[position + 1 :], buffer.reads())
+        if group.names & moved.before or _append_to_producer(buffer, group):
+            continue
+        _reorder(groups, position, [*moved.needed, group, *moved.others])
+        return group
+    return None
+
+
+class _Split(NamedTuple):
+    """Groups that a buffer needs, and others. `before` are the buffers that the former read, and `wanted` also those that the
+    buffer itself reads."""
+
+    needed: list[Group]
+    others: list[Group]
+    wanted: set[str]
+    before: set[str]
+
+
+def _split_by_need(later: list[Group], reads: set[str]) -> _Split:
+    """Split groups into those that something needs that reads these buffers, and others."""
+    wanted, before = set(reads), set[str]()
+    needed, others = [], []
+    for group in reversed(later):
+        if group.names.isdisjoint(wanted):
+            others.append(group)
+            continue
+        needed.append(group)
+        before |= group.reads()
+        wanted |= before
+    return _Split(needed[::-1], others[::-1], wanted, before)
+
+
+def _reorder(groups: list[Group], position: int, rest: list[Group]) -> None:
+    """Replace the groups from a position on by the same ones in another order."""
+    groups[position:] = rest
+    for order, group in enumerate(groups):
+        group.order = order
+
+
+def _fuse_horizontally(buffer: Buffer, home: dict[str, Group], single: set[str]) -> Group | None:
     """Fuse a loop over inputs into the latest elementwise group of equal size that reads the same buffers: updates of a
-    parameter and its state. Only outputs are fused so, because other values are better computed where they are used."""
+    parameter and its state. Only outputs are fused so, because other values are better computed where they are used. To read
+    the same number, from a buffer of a `single` element, is no reason to share a loop."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or is_ordered(buffer):
         return None
     reads, fitting = buffer.reads(), []
     if reads & home.keys():
         return None
     for group in {id(group): group for group in home.values()}.values():
-        if group.domain is None and group.numel == buffer.data.numel and reads & group.reads():
+        if group.domain is None and group.numel == buffer.data.numel and (reads & group.reads()) - single:
             fitting.append(group)
     group = max(fitting, key=lambda candidate: candidate.order, default=None)
     if group is None or len(group.members) >= MAX_GROUP_MEMBERS or is_ordered(group.members[0]):
@@ -256,16 +318,10 @@ def _group_independent_recurrences(buffer: Buffer, groups: list[Group]) -> Group
             continue
         if any(first.parameters[name] != buffer.parameters[name] for name in same):
             continue
-        wanted, needed, others = buffer.reads(), [], []
-        for later in reversed(groups[position + 1 :]):
-            is_needed = bool(later.names & wanted)
-            wanted |= later.reads() if is_needed else set()
-            (needed if is_needed else others).append(later)
-        if group.names & wanted:
+        moved = _split_by_need(groups[position + 1 :], buffer.reads())
+        if group.names & moved.wanted:
             continue
-        groups[position:] = [*reversed(needed), group, *reversed(others)]
-        for order, moved in enumerate(groups):
-            moved.order = order
+        _reorder(groups, position, [*moved.needed, group, *moved.others])
         group.members.append(buffer)
         return group
     return None
@@ -312,6 +368,8 @@ def _append(buffer: ComputedBuffer, group: Group, domain: tuple[Size, Size]) -> 
 
 def _reads_members_in_step(member: ComputedBuffer, members: list[Buffer], domain: tuple[Size, Size]) -> bool:
     rows = {other.name: is_row_value(other, domain) for other in members}
+    if domain == (1, 1):
+        return not any(isinstance(node, Search) and node.row.buffer in rows for node in walk(member.data.body))
     x, _ = row_variables(domain)
     element = element_index(domain)
     for node in walk(body_in_domain(member, domain)):
