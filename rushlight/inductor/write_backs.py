@@ -54,9 +54,12 @@ def _is_dense(value: Tensor) -> bool:
 def written_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: set[str]) -> dict[str, str]:
     """Return the buffers that may be computed in the memory of the inputs that they replace."""
 
+    places, readers = {group: place for place, group in enumerate(groups)}, _readers_of(groups)
+
     def is_safe(group: Group, write: WriteBack) -> bool:
-        later = groups[groups.index(group) + 1 :]
-        return not any(write.target in other.reads() for other in later) and _reads_before_writing(group, write)
+        others = [other for other in readers.get(write.target, []) if other is not group]
+        first = all(places[other] < places[group] and other not in group.together for other in others)
+        return first and _reads_before_writing(group, write)
 
     return _place_in_targets(groups, writes, outputs, is_safe)
 
@@ -68,11 +71,21 @@ def changed_in_place(groups: list[Group], writes: Iterable[WriteBack], outputs: 
     just stored again.
     """
 
+    readers = _readers_of(groups)
+
     def is_safe(group: Group, write: WriteBack) -> bool:
-        readers = [other for other in groups if write.target in other.reads()]
-        return readers == [group] and _only_stores_into(group.members[0], write.target)
+        return readers.get(write.target) == [group] and _only_stores_into(group.members[0], write.target)
 
     return _place_in_targets(groups, writes, outputs, is_safe)
+
+
+def _readers_of(groups: list[Group]) -> dict[str, list[Group]]:
+    """Return for each buffer the groups that read it."""
+    found: dict[str, list[Group]] = {}
+    for group in groups:
+        for name in group.reads():
+            found.setdefault(name, []).append(group)
+    return found
 
 
 def _place_in_targets(

@@ -54,6 +54,7 @@ class Launch:
     `grid` gives the numbers of programs from the constants. `choice` is the default; `candidates` are worth timing on a device.
     `options` go to Triton's compiler. `scratch` are buffers with their bytes that only this group of launches uses. If any of
     `open`, which are sizes, exceeds 32 bits, the constant INDEX is 64, else 32; without `open` there is no such constant.
+    A launch that combines others has them as `members`, and as many programs as all of them.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class Launch:
     options: dict[str, object] = field(default_factory=dict)
     scratch: dict[str, Size] = field(default_factory=dict)
     open: list[Size] = field(default_factory=list)
+    members: list[Launch] = field(default_factory=list)
     kernel: str = ""
 
     def text(self, name: str) -> str:

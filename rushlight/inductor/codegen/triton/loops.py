@@ -51,10 +51,13 @@ def next_power(number: int) -> int:
 
 
 class ElementKernel(LaunchWriter):
-    """Writes a group of elementwise loops."""
+    """Writes a group of elementwise loops. With `any_block`, blocks need not divide the elements."""
 
-    def __init__(self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], kind: str = "pointwise"):
+    def __init__(
+        self, group: Group, buffers: dict[str, Buffer], hints: dict[Var, int], kind: str = "pointwise", any_block: bool = False
+    ):
         super().__init__(kind, group, buffers, hints)
+        self._any_block = any_block
 
     def write(self) -> Launch:
         """Return the launch."""
@@ -69,7 +72,7 @@ class ElementKernel(LaunchWriter):
         numel, x = self.group.numel, Var("x", self.group.numel)
         kind = self.index_type()
         self.launch.choice, self.launch.candidates = element_choices(evaluate(numel, self.hints))
-        mask = "" if self.launch.divides(numel, "XBLOCK") else "x_mask"
+        mask = "" if self.launch.divides(numel, "XBLOCK") and not self._any_block else "x_mask"
         writer = self.writer({"x": mask})
         self._write_members(writer, x)
         self.launch.body = [

@@ -5,6 +5,7 @@ Addresses are integers. `launcher.allocate(nbytes)` returns memory with an attri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from rushlight.core.algebra import Expr, Var, to_python
@@ -20,6 +21,8 @@ from rushlight.inductor.sizes import Size, as_size, evaluate
 def grid_sizes(launch: Launch, values: Mapping[Var, int], choice: Choice | None = None) -> tuple[int, ...]:
     """Return the numbers of programs of a launch for these values of the size symbols, with its constants unless `choice` gives
     others."""
+    if launch.members:
+        return (sum(math.prod(grid_sizes(member, values, choice or launch.choice)) for member in launch.members),)
     constants = (choice or launch.choice).constants
     sizes = []
     for axis in launch.grid:
@@ -122,7 +125,8 @@ class WrapperWriter:
         arguments = [
             self.names.get(each, _buffer_name(each)) if isinstance(each, str) else _text(each) for each in launch.arguments
         ]
-        grid = ", ".join(_axis_text(axis, launch) for axis in launch.grid)
+        axes = map(str, grid_sizes(launch, {})) if launch.members else (_axis_text(axis, launch) for axis in launch.grid)
+        grid = ", ".join(axes)
         constants = ", ".join(f'"{name}": {value}' for name, value in launch.choice.constants.items())
         if launch.open:
             largest = f"max({', '.join(map(_text, launch.open))})" if len(launch.open) > 1 else _text(launch.open[0])

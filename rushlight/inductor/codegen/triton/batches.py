@@ -1,0 +1,79 @@
+"""Chooses groups that one launch may compute together: a horizontal fusion of groups with equal kernels.
+
+In: groups in the order of their launches, and a key for each, which is equal for groups that could share a launch. Out: batches
+of groups in a new order. Groups of a batch do not depend on each other, not even through other batches.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Sequence
+
+from rushlight.inductor.ir import Buffer
+from rushlight.inductor.scheduler import Group
+
+SMALL_BYTES = 1 << 16  # buffers up to this size may live longer than their order in the graph asks for
+
+
+def batches_of(groups: Sequence[Group], keys: Sequence[Hashable | None]) -> list[list[Group]]:
+    """Return the groups in batches. Groups whose key is None are batches of one. Without equal keys the order stays."""
+    batches: list[list[int]] = []
+    ancestors: list[int] = []  # for each batch a set of bits: the batches that it depends on, directly or not
+    home: dict[str, int] = {}
+    open_batches: dict[Hashable, list[int]] = {}
+    for place, (group, key) in enumerate(zip(groups, keys, strict=True)):
+        above = 0
+        for batch in {home[name] for name in group.reads() if name in home}:
+            above |= ancestors[batch] | 1 << batch
+        alike = [] if key is None else open_batches.setdefault(key, [])
+        found = next((batch for batch in alike if not above >> batch & 1), None)
+        if found is None:
+            found = len(batches)
+            batches.append([])
+            ancestors.append(0)
+            alike.append(found)
+        batches[found].append(place)
+        home.update(dict.fromkeys(group.names, found))
+        _add_ancestors(ancestors, found, above)
+    return [[groups[place] for place in batches[batch]] for batch in _in_order(batches, ancestors)]
+
+
+def _add_ancestors(ancestors: list[int], batch: int, above: int) -> None:
+    """Note that a batch, and all that depend on it, depend on more batches."""
+    ancestors[batch] |= above
+    for other, known in enumerate(ancestors):
+        if known >> batch & 1:
+            ancestors[other] = known | above
+
+
+def _in_order(batches: list[list[int]], ancestors: list[int]) -> list[int]:
+    """Return the batches' numbers. Each comes after those that it depends on; else the order is that of their first groups."""
+    waiting = {batch: above.bit_count() for batch, above in enumerate(ancestors)}
+    followers: list[list[int]] = [[] for _ in batches]
+    for batch, above in enumerate(ancestors):
+        while above:
+            lowest = above & -above
+            followers[lowest.bit_length() - 1].append(batch)
+            above ^= lowest
+    ready = [(batches[batch][0], batch) for batch, count in waiting.items() if not count]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        _, batch = heapq.heappop(ready)
+        order.append(batch)
+        for other in followers[batch]:
+            waiting[other] -= 1
+            if not waiting[other]:
+                heapq.heappush(ready, (batches[other][0], other))
+    return order
+
+
+def may_move(group: Group, buffers: dict[str, Buffer], is_kept: Callable[[str], bool]) -> bool:
+    """Return whether a group may run earlier or later without a cost in memory: the buffers that it reads and writes are small,
+    or live for the whole call (`is_kept`)."""
+    return all(is_kept(name) or _is_small(buffers[name]) for name in group.reads() | group.stored if name in buffers)
+
+
+def _is_small(buffer: Buffer) -> bool:
+    numel = buffer.layout.numel
+    return isinstance(numel, int) and numel * buffer.layout.dtype.itemsize <= SMALL_BYTES
