@@ -1,137 +1,57 @@
 """Optimizer steps on a GPU: one compiled graph updates all parameters of a group.
 
 In: the function by which an optimizer updates one parameter, and rows of a parameter, its gradient and its state. Out: updated
-tensors. Each step records the update of one row, in which Python numbers appear as they are now. The recorded operators and the
-rows' sizes and dtypes choose a graph, which is compiled once, is kept, and takes the numbers as 0-dim tensors.
+tensors. The recorded update of a row, and the rows' sizes and dtypes, choose a graph, which is compiled once and kept. It takes
+the update's numbers as 0-dim tensors. A `_Plan` holds what later steps of rows like these need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import weakref
+from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from rushlight.autograd.grad_mode import set_grad_enabled
 from rushlight.compiler import passes
 from rushlight.compiler.logs import StageLog
-from rushlight.compiler.open_numbers import open_form_in_graphs
+from rushlight.compiler.recorded_updates import OpenNumbers, RecordedUpdate, is_number
 from rushlight.compiler.settings import Settings
-from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
-from rushlight.core.tensor_impl import DataDependentError
+from rushlight.core.tensor_impl import DataDependentError, TensorImpl, count_write
+from rushlight.core.thread_state import state as thread
 from rushlight.cuda import runtime, tensors
-from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.interpreter import Interpreter
-from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.inductor.codegen.triton.templates import Precision
 from rushlight.inductor.triton.device import DeviceLauncher
+from rushlight.inductor.triton.graph import TritonGraph
 from rushlight.inductor.triton.pieces import TritonCompiler
 from rushlight.inductor.triton.tuning import limits_of
 from rushlight.optim.device_steps import Row, Update, steps
 
-_graphs: dict[tuple, Callable[..., tuple] | None] = {}
+_MAX_PLANS = 8  # of one optimizer: sets of parameters that have gradients
+_graphs: dict[tuple, TritonGraph | None] = {}
+_plans: weakref.WeakKeyDictionary[object, list[_Plan]] = weakref.WeakKeyDictionary()
 runtime.on_forget(_graphs.clear)
+runtime.on_forget(_plans.clear)
 
 
-class _Number:
-    """A number of a state, such as the count of steps, while an update is recorded: it is calculated with at once. It stands
-    for a CPU tensor without dimensions, and is rounded like it."""
-
-    is_cuda = False
-
-    def __init__(self, value: float, kind: dtype):
-        self._round = kind.numpy.type
-        self._value = self._round(value)
-
-    def item(self) -> float:
-        """Return the number."""
-        return self._value.item()
-
-    def fill_(self, value: float) -> _Number:
-        """Replace the number."""
-        self._value = self._round(value)
-        return self
-
-    def add_(self, value: float) -> _Number:
-        """Add to the number."""
-        return self.fill_(self.item() + value)
-
-    def mul_(self, factor: float) -> _Number:
-        """Multiply the number."""
-        return self.fill_(self.item() * factor)
+def _values_of(rows: Sequence[Row]) -> list[TensorImpl]:
+    """Return the tensors of rows, row by row, the numbers of states among them."""
+    found: list[TensorImpl] = []
+    for parameter, gradient, state in rows:
+        found += (parameter._impl, gradient._impl)
+        found += [value._impl for value in state.values() if isinstance(value, Tensor)]
+    return found
 
 
-class _OpenNumbers(Interpreter):
-    """Runs a recorded update with tensors in place of its numbers."""
-
-    def __init__(self, module: GraphModule, numbers: Iterator[Tensor]):
-        super().__init__(module)
-        self._numbers = numbers
-
-    def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run an operator."""
-        function = open_form_in_graphs(target)
-        if function is None:
-            return super().call_function(target, args, kwargs)
-        opened = [next(self._numbers) if type(value) is float else value for value in args]
-        return function(*opened, **{
-            name: next(self._numbers) if type(value) is float else value for name, value in kwargs.items()
-        })  # fmt: skip
-
-
-def _numbers_of(module: GraphModule) -> list[float]:
-    """Return the numbers of a recorded update that a graph takes as tensors, in the order in which they are read."""
-    return [
-        value for node in module.graph.nodes if node.op == "call_function" and open_form_in_graphs(node.target) is not None
-        for value in (*node.args, *node.kwargs.values()) if type(value) is float
-    ]  # fmt: skip
-
-
-def _form_of(module: GraphModule) -> tuple:
-    """Return what a recorded update does, without the numbers that a graph takes as tensors."""
-    places: dict[Node, int] = {}
-    form = []
-    for node in module.graph.nodes:
-        is_open = node.op == "call_function" and open_form_in_graphs(node.target) is not None
-        facts = [_fact(value, places, is_open) for value in (*node.args, *node.kwargs.values())]
-        form.append((node.op, node.target, tuple(node.kwargs), repr(facts)))
-        places[node] = len(places)
-    return tuple(form)
-
-
-def _fact(value: object, places: dict[Node, int], is_open: bool) -> object:
-    if isinstance(value, Node):
-        return "node", places[value]
-    if isinstance(value, list | tuple):
-        return [_fact(item, places, is_open) for item in value]
-    return "number" if is_open and type(value) is float else (type(value).__name__, value)
-
-
-def _recorded(update: Update, row: Row, options: dict[str, Any]) -> tuple[GraphModule, dict[str, _Number]]:
-    """Record the update of a row; return the graph, and the numbers of the row's state after it."""
-    parameter, gradient, state = row
-    numbers = {name: _Number(value.item(), value.dtype) for name, value in state.items() if _is_number(value)}
-    there = {name: value for name, value in state.items() if name not in numbers}
-    shared = {name: value for name, value in options.items() if isinstance(value, Tensor) and value.is_cuda}
-
-    def run(parameter: Tensor, gradient: Tensor, there: dict[str, Any], shared: dict[str, Tensor]) -> tuple:
-        update(parameter, gradient, {**there, **numbers}, {**options, **shared})
-        return ()
-
-    with set_grad_enabled(False):
-        module = capture(run, (parameter.detach(), gradient.detach(), there, shared)).module
-    return module, numbers
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Tensor) and not value.is_cuda and not value.dim()
-
-
-def _tensors_of(row: Row) -> list[Tensor]:
-    """Return the tensors of a row that its graph takes, in order."""
-    parameter, gradient, state = row
-    return [parameter, gradient, *[value for value in state.values() if isinstance(value, Tensor) and not _is_number(value)]]
+def _facts_of(impls: Sequence[TensorImpl]) -> tuple[list, ...]:
+    """Return all that a graph depends on of its tensors."""
+    return (
+        [impl.sizes for impl in impls], [impl.strides for impl in impls], [impl.dtype for impl in impls],
+        [impl.device for impl in impls],
+    )  # fmt: skip
 
 
 def _plain(value: object) -> object:
@@ -141,58 +61,145 @@ def _plain(value: object) -> object:
     return value.item() if isinstance(value, Tensor) and not value.is_cuda else value
 
 
+class _Plan:
+    """Steps of rows of one device whose states have the same numbers. `recorded` is the update of the first one. `run` takes
+    the tensors of all rows, then those of the options, then the update's numbers."""
+
+    def __init__(self, rows: list[Row], options: dict[str, Any], recorded: RecordedUpdate, run: TritonGraph):
+        self._recorded, self._run = recorded, run
+        self._index = rows[0][0]._impl.device.index
+        self._names = [tuple(row[2]) for row in rows]
+        self._shared, self._options = _apart(options)
+        impls = _values_of(rows)
+        self._facts, self._shared_facts = _facts_of(impls), _facts_of(self._shared)
+        is_held = [not _is_number_impl(impl) for impl in impls]
+        self._held = [place for place, held in enumerate(is_held) if held]
+        self._counts = [place for place, held in enumerate(is_held) if not held]
+        self._count_names = [name for name, value in rows[0][2].items() if is_number(value)]
+        self._numbers = recorded.numbers
+        inputs = [buffer.name for buffer in run.lowered.inputs]
+        self._written = [inputs.index(write.target) for write in run.lowered.writes]
+
+    def step(self, update: Update, rows: list[Row], options: dict[str, Any]) -> bool:
+        """Update rows. Return False, and leave them, if they or the options are not like those that the plan was made for."""
+        impls = _values_of(rows)
+        if _facts_of(impls) != self._facts or [tuple(row[2]) for row in rows] != self._names:
+            return False
+        shared, plain = _apart(options)
+        if _facts_of(shared) != self._shared_facts:
+            return False
+        counts = [impls[place] for place in self._counts]
+        if not self._is_alike(counts):
+            return False
+        if counts or plain != self._options:
+            if not self._find_numbers(update, counts, options):
+                return False
+            self._options = plain
+        with runtime.on_device(self._index):
+            return self._launch([*[impls[place] for place in self._held], *shared], counts)
+
+    def _is_alike(self, counts: list[TensorImpl]) -> bool:
+        """Return whether the states of all rows have the same numbers."""
+        columns, values = len(self._count_names), [float(impl.array) for impl in counts]
+        return all(values[column::columns] == [values[column]] * (len(values) // columns) for column in range(columns))
+
+    def _find_numbers(self, update: Update, counts: list[TensorImpl], options: dict[str, Any]) -> bool:
+        """Calculate the update's numbers; False if it calls other operators now."""
+        first = zip(self._count_names, counts, strict=False)
+        numbers = self._recorded.replay(update, {name: (impl.array.item(), impl.dtype) for name, impl in first}, options)
+        if numbers is not None:
+            self._numbers = numbers
+        return numbers is not None
+
+    def _launch(self, given: list[TensorImpl], counts: list[TensorImpl]) -> bool:
+        numbers = [tensors.number(value, self._index) for value in self._numbers]
+        written = [given[place] for place in self._written]
+        addresses = [impl.data_ptr for impl in chain(given, [number._impl for number in numbers])]
+        if 0 in addresses or (not thread.inference and any(impl.inference for impl in written)):
+            return False
+        self._run.run_at(addresses)
+        for impl in written:
+            count_write(impl)
+        after = list(self._recorded.after.values())
+        for place, impl in enumerate(counts):
+            impl.array.fill(after[place % len(after)])
+            count_write(impl)
+        return True
+
+
+def _is_number_impl(impl: TensorImpl) -> bool:
+    return impl.device.type != "cuda" and not impl.sizes
+
+
+def _apart(options: dict[str, Any]) -> tuple[list[TensorImpl], dict[str, Any]]:
+    """Return the tensors among the options, and the other options."""
+    shared = [value._impl for value in options.values() if isinstance(value, Tensor)]
+    return shared, {name: value for name, value in options.items() if not isinstance(value, Tensor)}
+
+
 def step_rows(update: Update, rows: list[Row], options: dict[str, Any]) -> list[Row]:
     """Update rows of one device, those with the same numbers in their states together; return the rows that were left."""
+    options = {name: _plain(value) for name, value in options.items() if name != "params"}
+    if _step_by_plan(update, rows, options):
+        return []
     alike: dict[tuple, list[Row]] = {}
     for row in rows:
-        known = tuple([(name, value.item()) if _is_number(value) else name for name, value in row[2].items()])
+        known = tuple([(name, value.item()) if is_number(value) else name for name, value in row[2].items()])
         alike.setdefault(known, []).append(row)
-    options = {name: _plain(value) for name, value in options.items() if name != "params"}
-    return [row for together in alike.values() if not _step_alike(update, together, options) for row in together]
+    return [
+        row for together in alike.values()
+        if not _step_by_plan(update, together, options) and not _step_anew(update, together, options) for row in together
+    ]  # fmt: skip
 
 
-def _step_alike(update: Update, rows: list[Row], options: dict[str, Any]) -> bool:
-    """Update rows with the same numbers; False if there is no graph for them."""
-    index = rows[0][0]._impl.device.index
-    shared = [value for value in options.values() if isinstance(value, Tensor)]
-    given = [tensor for row in rows for tensor in _tensors_of(row)]
+def _step_by_plan(update: Update, rows: list[Row], options: dict[str, Any]) -> bool:
+    return any(plan.step(update, rows, options) for plan in _plans.get(update.__self__, ()))
+
+
+def _step_anew(update: Update, rows: list[Row], options: dict[str, Any]) -> bool:
+    """Update rows with the same numbers, and keep a plan of it; False if there is no graph for them."""
     try:
-        module, numbers = _recorded(update, rows[0], options)
+        recorded = RecordedUpdate(update, rows[0], options)
     except DataDependentError:
         return False
-    shapes = tuple([(t._impl.sizes, t._impl.strides, t._impl.dtype, t._impl.device) for t in (*given, *shared)])
-    key = (type(update.__self__), _form_of(module), index, len(rows), shapes)
+    index = rows[0][0]._impl.device.index
+    shared, _ = _apart(options)
+    facts = tuple(map(tuple, _facts_of([*_values_of(rows), *shared])))
+    key = (type(update.__self__), recorded.form, index, len(rows), facts)
     if key not in _graphs:
-        _graphs[key] = _compile(update, rows, options, _numbers_of(module), index)
+        _graphs[key] = _compile(update, rows, options, recorded.numbers, index)
     run = _graphs[key]
     if run is None:
         return False
-    with runtime.on_device(index):
-        given_numbers = [tensors.number(value, index) for value in _numbers_of(module)]
-        run(*[tensor.detach() for tensor in (*given, *shared)], *given_numbers)
-    for row in rows:
-        for name, number in numbers.items():
-            row[2][name].fill_(number.item())
-    return True
+    plan = _Plan(rows, options, recorded, run)
+    plans = _plans.setdefault(update.__self__, [])
+    plans[:] = [plan, *plans[: _MAX_PLANS - 1]]
+    return plan.step(update, rows, options)
+
+
+def _tensors_of(row: Row) -> list[Tensor]:
+    """Return the tensors of a row that its graph takes, in order."""
+    parameter, gradient, state = row
+    return [parameter, gradient, *[value for value in state.values() if isinstance(value, Tensor) and not is_number(value)]]
 
 
 def _compile(
     update: Update, rows: Sequence[Row], options: dict[str, Any], numbers: list[float], index: int
-) -> Callable[..., tuple] | None:  # fmt: skip
+) -> TritonGraph | None:  # fmt: skip
     """Compile the update of all rows, with numbers as inputs; None if it has no form as one program."""
     shared = [value for value in options.values() if isinstance(value, Tensor)]
     given = [tensor for row in rows for tensor in _tensors_of(row)]
     if any(not tensor.is_non_overlapping_and_dense() or tensor.device.index != index for tensor in given):
         return None
-    modules = [_recorded(update, row, options)[0] for row in rows]
-    if any(_numbers_of(module) != numbers for module in modules):  # a number depends on the sizes
+    recorded = [RecordedUpdate(update, row, options) for row in rows]
+    if any(each.numbers != numbers for each in recorded):  # a number depends on the sizes
         return None
 
     def step(*values: Tensor) -> tuple:
         left, last = iter(values[: len(given)]), values[len(given) :]
-        for row, module in zip(rows, modules, strict=True):
+        for row, each in zip(rows, recorded, strict=True):
             own = [next(left) for _ in _tensors_of(row)]
-            _OpenNumbers(module, iter(last[len(shared) :])).run(*own, *last[: len(shared)])
+            OpenNumbers(each.module, iter(last[len(shared) :])).run(*own, *last[: len(shared)])
         return ()
 
     different = [tensors.number(0.5 + place, index) for place in range(len(numbers))]  # an input is no tensor that another is
@@ -201,7 +208,8 @@ def _compile(
         module = capture(step, tuple(examples)).module
         passes.run(passes.for_fusion(False), module, StageLog(Settings(), f"the step of {type(update.__self__).__name__}"))
         launcher = partial(DeviceLauncher, index=index)
-        run, made = TritonCompiler(launcher, Precision("ieee"), limits=limits_of(index)).compile(module)
+        compiler = TritonCompiler(launcher, Precision("ieee"), counts_writes=False, limits=limits_of(index))
+        run, made = compiler.compile(module)
     return None if made.eager else run
 
 

@@ -94,6 +94,11 @@ class TritonGraph:
         place = places[view.buffer]
         return ("input", place) if view.is_whole else ("view", place, *geometry)
 
+    def run_at(self, addresses: Sequence[int]) -> None:
+        """Run the program of a graph that only writes to its inputs. `addresses` are those of all inputs and constants, which
+        the caller has compared with what the graph was compiled for."""
+        self._run(self.launcher, *addresses)
+
     def _fold_constants(self) -> tuple[Tensor, ...]:
         """Return the results of loops over constants, as bytes."""
         if self._fold is None:
