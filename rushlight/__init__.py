@@ -124,6 +124,7 @@ __version__ = "0.1.0"
 # The jit must not import the compiler, nor serialization the jit: they look these providers up by name.
 _set_provider("GPUs", "rushlight.cuda.devices")
 _set_provider("graphs of single operators", "rushlight.compiler.device_graphs")
+_set_provider("functions of lists on GPUs", "rushlight.compiler.device_lists")
 _set_provider("optimizer steps on GPUs", "rushlight.compiler.device_optimizers")
 _set_provider("native code of scripted functions", "rushlight.compiler.scripted.native")
 _set_provider("loading of TorchScript archives", "rushlight.jit.serialization.loading")

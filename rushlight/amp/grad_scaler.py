@@ -6,7 +6,7 @@ Micikevicius et al., "Mixed Precision Training" (2018), https://arxiv.org/abs/17
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rushlight.core.device import gpus
@@ -15,6 +15,7 @@ from rushlight.core.following import runs_as_it_is
 from rushlight.core.tensor import Tensor
 from rushlight.ops import aten
 from rushlight.ops.construct import tensor
+from rushlight.ops.together import call_together, stacked
 
 if TYPE_CHECKING:  # only annotations need it, and its import takes a while
     from rushlight.optim.optimizer import Optimizer
@@ -87,7 +88,7 @@ class GradScaler:
         self._found_inf[id(optimizer)] = self._unscale(optimizer)
 
     def _unscale(self, optimizer: Optimizer) -> bool:
-        inverse, checks = 1.0 / self._scale_tensor().item(), []
+        inverse, by_device = 1.0 / self._scale_tensor().item(), dict[Any, list[Tensor]]()
         for group in optimizer.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is None:
@@ -95,12 +96,9 @@ class GradScaler:
                 if parameter.grad.dtype is float16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
                 values = parameter.grad._values() if parameter.grad.is_sparse else parameter.grad
-                checks.append(aten.isfinite(values).all())
-                values.detach().mul_(inverse)
-        by_device: dict[Any, list[Tensor]] = {}
-        for check in checks:
-            by_device.setdefault(check.device, []).append(check)
-        return not all(bool(aten.stack(found).all()) for found in by_device.values())  # waits once for each device
+                by_device.setdefault(values.device, []).append(values.detach())
+        checks = [call_together(_unscale, values, [inverse])[0] for values in by_device.values()]
+        return not all(bool(check) for check in checks)  # waits once for each device
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """Return a step of the optimizer, after unscaling its gradients if that was not done; none when one is not finite."""
@@ -200,3 +198,11 @@ class GradScaler:
         self._init_growth_tracker = state_dict["_growth_tracker"]
         if self._scale is not None:
             self._scale.fill_(self._init_scale)
+
+
+def _unscale(tensors: Sequence[Tensor], numbers: Sequence[float], options: tuple) -> tuple[Tensor]:
+    """Multiply gradients by a number; return whether all were finite."""
+    is_finite = stacked([aten.isfinite(gradient).all() for gradient in tensors]).all()
+    for gradient in tensors:
+        gradient.mul_(numbers[0])
+    return (is_finite,)

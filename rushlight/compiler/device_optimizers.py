@@ -9,25 +9,17 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 
-from rushlight.autograd.grad_mode import set_grad_enabled
-from rushlight.compiler import passes
-from rushlight.compiler.logs import StageLog
-from rushlight.compiler.recorded_updates import OpenNumbers, RecordedUpdate, is_number
-from rushlight.compiler.settings import Settings
+from rushlight.compiler.device_lists import compile_lists, facts_of
+from rushlight.compiler.open_graphs import OpenNumbers
+from rushlight.compiler.recorded_updates import RecordedUpdate, is_number
 from rushlight.core.tensor import Tensor
 from rushlight.core.tensor_impl import DataDependentError, TensorImpl, count_write
 from rushlight.core.thread_state import state as thread
 from rushlight.cuda import runtime, tensors
-from rushlight.fx.proxy_tensor import capture
-from rushlight.inductor.codegen.triton.templates import Precision
-from rushlight.inductor.triton.device import DeviceLauncher
 from rushlight.inductor.triton.graph import TritonGraph
-from rushlight.inductor.triton.pieces import TritonCompiler
-from rushlight.inductor.triton.tuning import limits_of
 from rushlight.optim.device_steps import Row, Update, steps
 
 _MAX_PLANS = 8  # of one optimizer: sets of parameters that have gradients
@@ -44,14 +36,6 @@ def _values_of(rows: Sequence[Row]) -> list[TensorImpl]:
         found += (parameter._impl, gradient._impl)
         found += [value._impl for value in state.values() if isinstance(value, Tensor)]
     return found
-
-
-def _facts_of(impls: Sequence[TensorImpl]) -> tuple[list, ...]:
-    """Return all that a graph depends on of its tensors."""
-    return (
-        [impl.sizes for impl in impls], [impl.strides for impl in impls], [impl.dtype for impl in impls],
-        [impl.device for impl in impls],
-    )  # fmt: skip
 
 
 def _plain(value: object) -> object:
@@ -71,7 +55,7 @@ class _Plan:
         self._names = [tuple(row[2]) for row in rows]
         self._shared, self._options = _apart(options)
         impls = _values_of(rows)
-        self._facts, self._shared_facts = _facts_of(impls), _facts_of(self._shared)
+        self._facts, self._shared_facts = facts_of(impls), facts_of(self._shared)
         is_held = [not _is_number_impl(impl) for impl in impls]
         self._held = [place for place, held in enumerate(is_held) if held]
         self._counts = [place for place, held in enumerate(is_held) if not held]
@@ -83,10 +67,10 @@ class _Plan:
     def step(self, update: Update, rows: list[Row], options: dict[str, Any]) -> bool:
         """Update rows. Return False, and leave them, if they or the options are not like those that the plan was made for."""
         impls = _values_of(rows)
-        if _facts_of(impls) != self._facts or [tuple(row[2]) for row in rows] != self._names:
+        if facts_of(impls) != self._facts or [tuple(row[2]) for row in rows] != self._names:
             return False
         shared, plain = _apart(options)
-        if _facts_of(shared) != self._shared_facts:
+        if facts_of(shared) != self._shared_facts:
             return False
         counts = [impls[place] for place in self._counts]
         if not self._is_alike(counts):
@@ -164,7 +148,7 @@ def _step_anew(update: Update, rows: list[Row], options: dict[str, Any]) -> bool
         return False
     index = rows[0][0]._impl.device.index
     shared, _ = _apart(options)
-    facts = tuple(map(tuple, _facts_of([*_values_of(rows), *shared])))
+    facts = tuple(map(tuple, facts_of([*_values_of(rows), *shared])))
     key = (type(update.__self__), recorded.form, index, len(rows), facts)
     if key not in _graphs:
         _graphs[key] = _compile(update, rows, options, recorded.numbers, index)
@@ -204,13 +188,7 @@ def _compile(
 
     different = [tensors.number(0.5 + place, index) for place in range(len(numbers))]  # an input is no tensor that another is
     examples = [*[tensor.detach() for tensor in (*given, *shared)], *different]
-    with set_grad_enabled(False):
-        module = capture(step, tuple(examples)).module
-        passes.run(passes.for_fusion(False), module, StageLog(Settings(), f"the step of {type(update.__self__).__name__}"))
-        launcher = partial(DeviceLauncher, index=index)
-        compiler = TritonCompiler(launcher, Precision("ieee"), counts_writes=False, limits=limits_of(index))
-        run, made = compiler.compile(module)
-    return None if made.eager else run
+    return compile_lists(step, examples, index, f"the step of {type(update.__self__).__name__}")
 
 
 steps.run = step_rows

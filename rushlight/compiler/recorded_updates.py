@@ -7,16 +7,13 @@ Other numbers are found by a replay, which calls the function again and compares
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rushlight.autograd.grad_mode import set_grad_enabled
+from rushlight.compiler.open_graphs import form_of, numbers_of
 from rushlight.compiler.open_numbers import open_form_in_graphs
 from rushlight.core.dtype import dtype
 from rushlight.core.tensor import Tensor
-from rushlight.fx.graph_module import GraphModule
-from rushlight.fx.interpreter import Interpreter
-from rushlight.fx.node import Node
 from rushlight.fx.proxy_tensor import capture
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.modes import DispatchMode
@@ -49,24 +46,6 @@ class _Number:
     def mul_(self, factor: float) -> _Number:
         """Multiply the number."""
         return self.fill_(self.item() * factor)
-
-
-class OpenNumbers(Interpreter):
-    """Runs a recorded update with tensors in place of its numbers."""
-
-    def __init__(self, module: GraphModule, numbers: Iterator[Tensor]):
-        super().__init__(module)
-        self._numbers = numbers
-
-    def call_function(self, target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """Run an operator."""
-        function = open_form_in_graphs(target)
-        if function is None:
-            return super().call_function(target, args, kwargs)
-        opened = [next(self._numbers) if type(value) is float else value for value in args]
-        return function(*opened, **{
-            name: next(self._numbers) if type(value) is float else value for name, value in kwargs.items()
-        })  # fmt: skip
 
 
 class _Call(NamedTuple):
@@ -133,34 +112,6 @@ def _is_same(value: object, other: object) -> bool:
     if isinstance(value, Tensor):
         return isinstance(other, Tensor) and value._impl is other._impl
     return type(value) is type(other) and value == other
-
-
-def numbers_of(module: GraphModule) -> list[float]:
-    """Return the numbers of a recorded update that a graph takes as tensors, in the order in which they are read."""
-    return [
-        value for node in module.graph.nodes if node.op == "call_function" and open_form_in_graphs(node.target) is not None
-        for value in (*node.args, *node.kwargs.values()) if type(value) is float
-    ]  # fmt: skip
-
-
-def form_of(module: GraphModule) -> tuple:
-    """Return what a recorded update does, without the numbers that a graph takes as tensors."""
-    places: dict[Node, int] = {}
-    form = []
-    for node in module.graph.nodes:
-        is_open = node.op == "call_function" and open_form_in_graphs(node.target) is not None
-        facts = [_fact(value, places, is_open) for value in (*node.args, *node.kwargs.values())]
-        form.append((node.op, node.target, tuple(node.kwargs), repr(facts)))
-        places[node] = len(places)
-    return tuple(form)
-
-
-def _fact(value: object, places: dict[Node, int], is_open: bool) -> object:
-    if isinstance(value, Node):
-        return "node", places[value]
-    if isinstance(value, list | tuple):
-        return [_fact(item, places, is_open) for item in value]
-    return "number" if is_open and type(value) is float else (type(value).__name__, value)
 
 
 class RecordedUpdate:

@@ -6,7 +6,7 @@ Stochastic weight averaging is Izmailov et al. (2018), https://arxiv.org/abs/180
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from itertools import chain
 from typing import Any, Literal
@@ -17,6 +17,7 @@ from rushlight.core.tensor import Tensor
 from rushlight.nn.modules.batchnorm import _BatchNorm
 from rushlight.nn.modules.module import Module
 from rushlight.ops.construct import tensor
+from rushlight.ops.together import call_together
 from rushlight.optim.lr_scheduler.scheduler import LRScheduler, per_group
 from rushlight.optim.optimizer import Optimizer
 
@@ -51,12 +52,44 @@ def get_ema_avg_fn(decay: float = 0.999) -> AverageFunction:
 
 def get_swa_multi_avg_fn() -> MultiAverageFunction:
     """Return the equal average of lists of tensors, in place."""
-    return _update_in_place(get_swa_avg_fn())
+
+    @no_grad()
+    def update(averages: list[Tensor], values: list[Tensor], number: Tensor | int) -> None:
+        if isinstance(number, Tensor) and number.is_cuda:
+            call_together(_add_to_equal, [*averages, *values, number])
+        else:
+            call_together(_add_to_equal, [*averages, *values], [float(number + 1)])
+
+    return update
+
+
+def _add_to_equal(tensors: Sequence[Tensor], numbers: Sequence[float], options: tuple) -> tuple:
+    """Add the second half of `tensors` to the first half, equal averages. The count of values, with the new one, is the number;
+    without a number the last tensor counts those before."""
+    count = numbers[0] if numbers else tensors[-1] + 1
+    half = len(tensors) // 2
+    for mean, value in zip(tensors[:half], tensors[half : 2 * half], strict=True):
+        mean.copy_(mean + (value - mean) / count)
+    return ()
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> MultiAverageFunction:
     """Return the exponential average of lists of tensors, in place. ValueError unless decay is in [0, 1]."""
-    return _update_in_place(get_ema_avg_fn(decay))
+    _check_decay(decay)
+
+    @no_grad()
+    def update(averages: list[Tensor], values: list[Tensor], number: Tensor | int) -> None:
+        call_together(_add_to_exponential, [*averages, *values], [decay, 1 - decay])
+
+    return update
+
+
+def _add_to_exponential(tensors: Sequence[Tensor], numbers: Sequence[float], options: tuple) -> tuple:
+    """Add the second half of `tensors` to the first half, exponential averages, with weights for old and new values."""
+    half = len(tensors) // 2
+    for mean, value in zip(tensors[:half], tensors[half:], strict=True):
+        mean.copy_(numbers[0] * mean + numbers[1] * value)
+    return ()
 
 
 def _check_decay(decay: float) -> None:
@@ -113,7 +146,7 @@ class AveragedModel(Module):
             for mean, value in zip(mine, others, strict=True):
                 mean.copy_(value.detach())
         else:
-            update = self.multi_avg_fn or _update_in_place(self.avg_fn or get_swa_avg_fn())
+            update = self.multi_avg_fn or (_update_in_place(self.avg_fn) if self.avg_fn else get_swa_multi_avg_fn())
             update([mean.detach() for mean in mine], [value.detach() for value in others], self.n_averaged)
         if not self.use_buffers:
             for mean, value in zip(self.module.buffers(), model.buffers(), strict=True):

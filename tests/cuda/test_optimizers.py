@@ -1,6 +1,8 @@
 """Optimizers on the device: the CPU's numbers, steps of a group as one graph, numbers of states on the device, state dicts."""
 
+import gc
 import io
+import weakref
 
 import pytest
 
@@ -143,3 +145,105 @@ def test_parameters_on_two_devices():
     (here.sum() + there.sum().cpu()).backward()
     optimizer.step()
     assert here.tolist() == there.tolist() != [1, 1]
+
+
+def launches_of(standin, run):
+    torch.cuda.synchronize()
+    standin.log.clear()
+    run()
+    torch.cuda.synchronize()
+    return [entry for entry in standin.log if entry[0] == "launch"]
+
+
+def various(place):
+    """Parameters of several sizes and dtypes, one in memory that is not aligned, and one of two elements in a transposed one."""
+    torch.manual_seed(0)
+    kinds = [torch.float32] * 4 + [torch.bfloat16] * 2
+    sizes = [(5, 7), (16,), (64, 3), (300,), (5, 7), (300,)]
+    found = [torch.randn(*size).to(kind).to(place) for size, kind in zip(sizes, kinds, strict=True)]
+    found.append(torch.randn(34).to(place)[1:])
+    found.append(torch.randn(6, 4).to(place).t())
+    return [torch.nn.Parameter(each) for each in found]
+
+
+@pytest.mark.parametrize("name", ["adamw", "sgd", "rmsprop"])
+def test_parameters_of_all_kinds(name):
+    make, options = CASES[name]
+    ours, theirs = various("cuda"), various("cpu")
+    optimizers = make(ours, **options), make(theirs, **options)
+    for number in range(5):
+        torch.manual_seed(number)
+        for place, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+            gradient = torch.randn(*other.shape).to(other.dtype)
+            missing = place == number  # gradients are at other addresses in each step, and some are missing
+            one.grad, other.grad = (None, None) if missing else (gradient.to("cuda"), gradient)
+        for optimizer in optimizers:
+            optimizer.step()
+    for one, other in zip(ours, theirs, strict=True):
+        tolerance = 2e-2 if one.dtype is torch.bfloat16 else 1e-5
+        torch.testing.assert_close(one.detach().cpu(), other.detach(), rtol=10 * tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("options", [{}, {"fused": True}, {"capturable": True, "amsgrad": True}])
+def test_a_step_takes_few_launches(options, standin):
+    parameters = [torch.nn.Parameter(torch.randn(16 * size, device="cuda")) for size in range(1, 41)]
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = optim.AdamW(parameters, **options)
+    optimizer.step()
+    assert len(launches_of(standin, optimizer.step)) <= 2
+
+
+def test_states_may_be_replaced():
+    results = []
+    for place in ("cuda", "cpu"):
+        parameters, optimizer = started("adamw", place)
+        for _ in range(3):
+            step(parameters, optimizer.step)
+        optimizer.load_state_dict(optimizer.state_dict())
+        optimizer.param_groups[0]["lr"] = 0.5
+        step(parameters, optimizer.step)
+        optimizer.param_groups[0]["weight_decay"] = 0
+        step(parameters, optimizer.step)
+        results.append([parameter.detach().cpu() for parameter in parameters])
+    same(*results)
+
+
+def test_steps_count_writes():
+    parameters, optimizer = started("adamw", "cuda", fused=True)
+    for expected in range(1, 4):
+        before = [parameter._version for parameter in parameters]
+        optimizer.step()
+        assert all(parameter._version > version for parameter, version in zip(parameters, before, strict=True))
+        assert optimizer.state[parameters[0]]["step"].item() == expected
+
+
+def test_an_optimizer_is_not_kept():
+    parameters, optimizer = started("adamw", "cuda")
+    optimizer.step()
+    optimizer.step()
+    kept = weakref.ref(optimizer)
+    del optimizer
+    gc.collect()
+    assert kept() is None
+
+
+def test_a_captured_step_keeps_its_addresses():
+    parameters, optimizer = started("adamw", "cuda", capturable=True)
+    others, other = started("adamw", "cuda", capturable=True)
+    for mine, run in ((parameters, optimizer.step), (others, other.step)):
+        for parameter in mine:
+            parameter.grad.fill_(0.5)
+        run()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        optimizer.step()
+    gradients = [parameter.grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, 100.0)
+    graph.replay()
+    graph.replay()
+    other.step()
+    other.step()
+    assert all((gradient == 0.5).all() for gradient in gradients)
+    same([parameter.detach().cpu() for parameter in parameters], [parameter.detach().cpu() for parameter in others])

@@ -11,7 +11,7 @@ from typing import Any
 
 from rushlight._C import LaunchPlan, PlannedCalls
 from rushlight.core.algebra import Expr
-from rushlight.core.dtype import uint8
+from rushlight.core.dtype import dtype, uint8
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.inductor.codegen.triton.program import TritonProgram
@@ -94,10 +94,18 @@ class TritonGraph:
         place = places[view.buffer]
         return ("input", place) if view.is_whole else ("view", place, *geometry)
 
-    def run_at(self, addresses: Sequence[int]) -> None:
-        """Run the program of a graph that only writes to its inputs. `addresses` are those of all inputs and constants, which
-        the caller has compared with what the graph was compiled for."""
-        self._run(self.launcher, *addresses)
+    @property
+    def output_dtypes(self) -> list[dtype]:
+        """The dtypes of outputs that are tensors."""
+        return [self._dtypes[view.buffer] for view in self.lowered.outputs if view.buffer]
+
+    def run_at(self, addresses: Sequence[int]) -> tuple:
+        """Return the flat outputs of a graph without symbols whose outputs are no inputs. `addresses` are those of all inputs,
+        which the caller has compared with those that the graph was compiled for."""
+        constants = [self.launcher.address(tensor) for tensor in self._constants]
+        folded = [tensor._impl.data_ptr for tensor in self._fold_constants()]
+        made = dict(zip(self.program.outputs, self._run(self.launcher, *addresses, *constants, *folded), strict=True))
+        return tuple([self._make_output(view, made, {}, geometry()) for view, geometry in self._outputs])
 
     def _fold_constants(self) -> tuple[Tensor, ...]:
         """Return the results of loops over constants, as bytes."""

@@ -1,13 +1,14 @@
-"""Gradient clipping, in place. `foreach` is accepted and has no effect."""
+"""Gradient clipping, in place. `foreach` is accepted and has no effect: gradients on a GPU are clipped together."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rushlight.autograd.grad_mode import no_grad
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
+from rushlight.ops.together import call_together, stacked
 
 aten = namespaces.namespace("aten")
 
@@ -24,10 +25,10 @@ def get_total_norm(
     foreach: bool | None = None,
 ) -> Tensor:
     """Return the norm of all tensors as one vector, a 0-dim tensor; RuntimeError if not finite and `error_if_nonfinite`."""
-    norms = [tensor.norm(float(norm_type)) for tensor in _as_list(tensors)]
-    if not norms:
+    tensors = _as_list(tensors)
+    if not tensors:
         return aten.full.default([], 0.0)
-    total = aten.stack.default(norms).norm(float(norm_type))
+    (total,) = call_together(_total_norm, tensors, options=float(norm_type))
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {float(norm_type)} for gradients from `parameters` is non-finite, so it cannot "
@@ -37,15 +38,25 @@ def get_total_norm(
     return total
 
 
+def _total_norm(tensors: Sequence[Tensor], numbers: Sequence[float], order: float) -> tuple[Tensor]:
+    return (stacked([tensor.norm(order) for tensor in tensors]).norm(order),)
+
+
 @no_grad()
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale the gradients by max_norm / total_norm where that is below 1."""
-    scale = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    for parameter in _as_list(parameters):
-        if parameter.grad is not None:
-            parameter.grad.mul_(scale)
+    gradients = [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]
+    call_together(_scale_to_norm, [total_norm, *gradients], [float(max_norm)])
+
+
+def _scale_to_norm(tensors: Sequence[Tensor], numbers: Sequence[float], options: tuple) -> tuple:
+    total, *gradients = tensors
+    scale = (numbers[0] / (total + 1e-6)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(scale)
+    return ()
 
 
 @no_grad()
@@ -67,9 +78,14 @@ def clip_grad_norm_(
 @no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Clamp every element of the gradients to [-clip_value, clip_value]."""
-    for parameter in _as_list(parameters):
-        if parameter.grad is not None:
-            parameter.grad.clamp_(-float(clip_value), float(clip_value))
+    gradients = [parameter.grad for parameter in _as_list(parameters) if parameter.grad is not None]
+    call_together(_clamp, gradients, options=float(clip_value))
+
+
+def _clamp(tensors: Sequence[Tensor], numbers: Sequence[float], limit: float) -> tuple:
+    for tensor in tensors:
+        tensor.clamp_(-limit, limit)
+    return ()
 
 
 def clip_grad_norm(

@@ -7,11 +7,13 @@ variants `_foreach_*_` write to the tensors of `self`, and return them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rushlight.core.tensor import Tensor
 from rushlight.ops.packet import namespaces
 from rushlight.ops.registry import composite
+from rushlight.ops.together import call_together, may_be_a_graph
 
 aten = namespaces.namespace("aten")
 
@@ -58,8 +60,51 @@ def _map_lists(function: Callable, self: Sequence[Tensor], *others: Any, **optio
             if other and not isinstance(other[0], Tensor):
                 raise RuntimeError("Tensor list must have same number of elements as scalar list.")
             raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(self)} and {len(other)}")
-    columns = [other if isinstance(other, list | tuple) else [other] * len(self) for other in others]
-    return tuple([function(*arguments, **options) for arguments in zip(self, *columns, strict=True)])
+    if not may_be_a_graph(self):
+        columns = [other if isinstance(other, list | tuple) else [other] * len(self) for other in others]
+        return tuple([function(*arguments, **options) for arguments in zip(self, *columns, strict=True)])
+    values = _Values()
+    columns = tuple([values.describe(column) for column in (list(self), *others)])
+    named = tuple([(name, values.describe(value)) for name, value in options.items()])
+    return call_together(_for_each, values.tensors, values.numbers, (function, columns, named))
+
+
+class _Values:
+    """Takes tensors and floats out of operands, for `call_together`."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self._places: dict[int, int] = {}
+        self.numbers: list[float] = []
+
+    def describe(self, value: object) -> tuple:
+        """Return where an operand's values are from now on."""
+        if isinstance(value, Tensor):
+            place = self._places.setdefault(id(value), len(self.tensors))
+            if place == len(self.tensors):
+                self.tensors.append(value)
+            return "tensor", place
+        if type(value) is float:
+            self.numbers.append(value)
+            return "number", len(self.numbers) - 1
+        if isinstance(value, list | tuple):
+            return "list", tuple([self.describe(item) for item in value])
+        return type(value), value
+
+
+def _for_each(tensors: Sequence[Tensor], numbers: Sequence[float], options: tuple) -> tuple:
+    """Call a function with operands that `_Values` has described: lists, and values for all calls."""
+    function, described, named = options
+
+    def found(place: tuple) -> object:
+        kind, value = place
+        return tensors[value] if kind == "tensor" else numbers[value] if kind == "number" else value
+
+    count = len(described[0][1])
+    columns = [map(found, place[1]) if place[0] == "list" else [found(place)] * count for place in described]
+    keywords = {name: found(place) for name, place in named}
+    results = tuple([function(*arguments, **keywords) for arguments in zip(*columns, strict=True)])
+    return () if any(results[0] is tensor for tensor in tensors) else results
 
 
 def _define(name: str, declarations: Sequence[str], run: Callable) -> None:
@@ -92,16 +137,25 @@ def _define_by(name: str, declarations: Sequence[str], one: str) -> None:
 
 def _define_added(name: str) -> None:
     """Define an operator that adds `value` times a product or quotient to each tensor."""
+    scaled = {suffix: partial(_add_scaled, name + suffix) for suffix in ("", "_")}
+    weighted = {suffix: partial(_add_weighted, name + suffix) for suffix in ("", "_")}
 
     def run(suffix, self, tensor1, tensor2, scalars=1):
-        one = getattr(aten, name + suffix)
         if not isinstance(scalars, Tensor):
-            return _map_lists(lambda tensor, a, b, value: one(tensor, a, b, value=value), self, tensor1, tensor2, scalars)
+            return _map_lists(scaled[suffix], self, tensor1, tensor2, scalars)
         if scalars.shape != (len(self),):
             raise RuntimeError(f"Expected scalars to be of shape [{len(self)}], one for each tensor, got {list(scalars.shape)}")
-        return _map_lists(lambda tensor, a, b, value: one(tensor, a * value, b), self, tensor1, tensor2, scalars.unbind())
+        return _map_lists(weighted[suffix], self, tensor1, tensor2, scalars.unbind())
 
     _define(name, _ADDED, run)
+
+
+def _add_scaled(name: str, tensor: Tensor, first: Tensor, second: Tensor, value: float) -> Tensor:
+    return getattr(aten, name)(tensor, first, second, value=value)
+
+
+def _add_weighted(name: str, tensor: Tensor, first: Tensor, second: Tensor, weight: Tensor) -> Tensor:
+    return getattr(aten, name)(tensor, first * weight, second)
 
 
 for _name in _UNARY:
@@ -114,12 +168,16 @@ for _name in ("addcmul", "addcdiv"):
 
 @composite("_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]")
 def foreach_power_of_number(self, exponent):
-    return _map_lists(lambda power: aten.pow(self, power), exponent)
+    return _map_lists(_power_of_number, exponent, self)
+
+
+def _power_of_number(exponent: Tensor, number: float) -> Tensor:
+    return aten.pow(number, exponent)
 
 
 @composite("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]")
 def foreach_norm(self, ord=2, dtype=None):
-    return _map_lists(lambda tensor: aten.linalg_vector_norm(tensor, ord, dtype=dtype), self)
+    return _map_lists(aten.linalg_vector_norm, self, ord, dtype=dtype)
 
 
 @composite("_foreach_max(Tensor[] self) -> Tensor[]")
