@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.scheduler import Group
 
-SMALL_BYTES = 1 << 16  # buffers up to this size may live longer than their order in the graph asks for
+SMALL_BYTES = 1 << 20  # buffers up to this size may live longer than their order in the graph asks for
 
 
 def batches_of(groups: Sequence[Group], keys: Sequence[Hashable | None]) -> list[list[Group]]:
