@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from rushlight.core.dispatch_key import CUDA_KEYS
+from rushlight.core.following import is_compiling
 from rushlight.core.providers import import_provider
 from rushlight.core.tensor import Tensor
 from rushlight.core.thread_state import state
@@ -38,7 +39,7 @@ def call_together(
     `numbers` are floats, which may differ from call to call. Other facts are `options`. `function` must be one object for all
     calls.
     """
-    if may_be_a_graph(tensors):
+    if not is_compiling() and may_be_a_graph(tensors):
         if together.run is None:
             import_provider(SERVICE)
         made = together.run(function, tensors, numbers, options)
