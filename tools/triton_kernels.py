@@ -69,6 +69,17 @@ def attended(depth: int, backward: bool) -> Case:
     return Case(lambda g, q, k, v, o, s: gradients(g, q, k, v, o, s, 0.0, True), (grad, q, k, v, out, sums))
 
 
+def updated(*tensors: Any) -> tuple:
+    """Adam's update of several parameters: given as parameters, gradients, means and means of squares."""
+    count = len(tensors) // 4
+    lists = [tensors[start : start + count] for start in range(0, 4 * count, count)]
+    for parameter, gradient, mean, square in zip(*lists, strict=True):
+        mean.lerp_(gradient, 0.1)
+        square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        parameter.addcdiv_(mean, square.sqrt().add_(1e-8), value=-1e-3)
+    return ()
+
+
 def convolved(memory_format: Any) -> Case:
     x = torch.zeros(32, 128, 56, 56, dtype=torch.bfloat16).contiguous(memory_format=memory_format)
     weight = torch.zeros(128, 128, 3, 3, dtype=torch.bfloat16).contiguous(memory_format=memory_format)
@@ -91,6 +102,7 @@ def cases() -> dict[str, Callable[[], Case]]:
         "pointwise float32": lambda: Case(chain, (matrix(), matrix())),
         "pointwise bfloat16": lambda: Case(chain, (matrix(half), matrix(half))),
         "pointwise open sizes": lambda: Case(lambda x, y: (chain(x, y),), (matrix(), torch.zeros(SIDE)), is_open=True),
+        "updates": lambda: Case(updated, tuple(torch.zeros(size) for _ in range(4) for size in (SIDE * 768, 768) * 50)),
         "softmax float32": lambda: Case(lambda x: torch.softmax(x, -1), (matrix(),)),
         "softmax bfloat16": lambda: Case(lambda x: torch.softmax(x, -1), (matrix(half),)),
         "layer norm float32": lambda: Case(norm, (matrix(), *vectors(torch.float32))),

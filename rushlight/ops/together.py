@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+from rushlight.core import function_modes
 from rushlight.core.dispatch_key import CUDA_KEYS
 from rushlight.core.following import is_compiling
 from rushlight.core.providers import import_provider
@@ -61,7 +62,7 @@ def may_be_a_graph(tensors: Sequence[Tensor]) -> bool:
     first = tensors[0]._impl.device
     if first.type != "cuda" or state.modes or state.batch_levels or state.dual_levels:
         return False
-    if state.recorder is not None or state.recording is not None:
+    if state.recorder is not None or function_modes.entered:
         return False
     for tensor in tensors:
         impl = tensor._impl

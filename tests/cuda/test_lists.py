@@ -165,3 +165,16 @@ def test_averaged_weights(make, known):
         averages[place] = averaged.module.weight.detach().cpu()
     torch.testing.assert_close(averages["cuda"], averages["cpu"])
     assert graphs(known) == 1
+
+
+def test_modes_see_single_operators(known):
+    class Names(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(func._schema.name)
+            return func(*args, **(kwargs or {}))
+
+    seen, values = [], made("cuda")
+    for _ in range(3):
+        with Names():
+            torch._foreach_mul_(values, 2.0)
+    assert len(seen) == 3 * len(values) and not known
