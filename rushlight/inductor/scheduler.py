@@ -128,10 +128,14 @@ def element_index(domain: tuple[Size, Size]) -> Expr:
     return x * domain[1] + r
 
 
-def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
-    """Group the computed buffers; drop those that nothing needs and those without elements."""
+def schedule(buffers: list[Buffer], outputs: set[str], fuses_by_numbers: bool = True) -> list[Group]:
+    """Group the computed buffers; drop those that nothing needs and those without elements.
+
+    With `fuses_by_numbers`, outputs of equal size also share a loop if all that they read in common is a number. On a GPU they
+    had better not: equal loops share a launch there, and loops with different sets of members are not equal.
+    """
     computed = _select_needed(buffers, outputs)
-    single = {buffer.name for buffer in buffers if buffer.layout.numel == 1}
+    ignored = set() if fuses_by_numbers else {buffer.name for buffer in buffers if buffer.layout.numel == 1}
     constant = constants_among(buffers) - outputs
     groups: list[Group] = []
     homes: dict[bool, dict[str, Group]] = {False: {}, True: {}}  # constant loops only fuse with each other
@@ -139,7 +143,7 @@ def schedule(buffers: list[Buffer], outputs: set[str]) -> list[Group]:
         home = homes[buffer.name in constant]
         group = joined = _fuse_into_producer(buffer, home, groups)
         if isinstance(joined, str):
-            beside = _fuse_horizontally(buffer, home, single) if buffer.name in outputs else None
+            beside = _fuse_horizontally(buffer, home, ignored) if buffer.name in outputs else None
             group = beside or _group_independent_recurrences(buffer, groups)
         if group is None:
             group = _new_group(buffer, len(groups))
@@ -285,17 +289,17 @@ def _reorder(groups: list[Group], position: int, rest: list[Group]) -> None:
         group.order = order
 
 
-def _fuse_horizontally(buffer: Buffer, home: dict[str, Group], single: set[str]) -> Group | None:
+def _fuse_horizontally(buffer: Buffer, home: dict[str, Group], ignored: set[str]) -> Group | None:
     """Fuse a loop over inputs into the latest elementwise group of equal size that reads the same buffers: updates of a
-    parameter and its state. Only outputs are fused so, because other values are better computed where they are used. To read
-    the same number, from a buffer of a `single` element, is no reason to share a loop."""
+    parameter and its state. Only outputs are fused so, because other values are better computed where they are used. Buffers
+    to be `ignored` are no reason to share a loop."""
     if not isinstance(buffer, ComputedBuffer) or not isinstance(buffer.data, Pointwise) or is_ordered(buffer):
         return None
     reads, fitting = buffer.reads(), []
     if reads & home.keys():
         return None
     for group in {id(group): group for group in home.values()}.values():
-        if group.domain is None and group.numel == buffer.data.numel and (reads & group.reads()) - single:
+        if group.domain is None and group.numel == buffer.data.numel and (reads & group.reads()) - ignored:
             fitting.append(group)
     group = max(fitting, key=lambda candidate: candidate.order, default=None)
     if group is None or len(group.members) >= MAX_GROUP_MEMBERS or is_ordered(group.members[0]):

@@ -45,7 +45,7 @@ class TritonProgramWriter:
         wanted = [name for name in dict.fromkeys(view.buffer for view in self.lowered.outputs) if name]
         outputs = [name for name in wanted if name not in self.external]
         written = {write.buffer for write in self.lowered.writes}
-        groups = schedule(self.lowered.buffers, set(outputs) | written)
+        groups = schedule(self.lowered.buffers, set(outputs) | written, fuses_by_numbers=False)
         in_place = changed_in_place(groups, self.lowered.writes, set(outputs))
         launches = {group: self._launches_of(group, in_place) for group in groups}
         batches = self._batches(launches, set(outputs) | written)
