@@ -28,6 +28,7 @@ def vectors(*sizes, **options):
 
 def flat(function, count):
     """A function of lists as one of tensors."""
+
     def run(*given):
         return function(*(given[start : start + count] for start in range(0, len(given), count)))
 
@@ -44,8 +45,11 @@ def test_updates_are_one_launch():
 
 
 def test_the_text_of_a_combined_launch():
-    program = program_of(lambda a, b, c, scale: (a * scale + 1, b * scale + 1, c * scale + 1), *vectors(48, 32, 64), torch.ones(()))
-    assert """
+    program = program_of(
+        lambda a, b, c, scale: (a * scale + 1, b * scale + 1, c * scale + 1), *vectors(48, 32, 64), torch.ones(())
+    )
+    assert (
+        """
 def combined_pointwise_mul_add_0(in_ptr1, in_ptr0_0, out_ptr0_0, in_ptr0_1, out_ptr0_1, in_ptr0_2, out_ptr0_2, XBLOCK: tl.constexpr):
     program = tl.program_id(0)
     end0 = ((48 + XBLOCK - 1) // XBLOCK)
@@ -74,7 +78,9 @@ def combined_pointwise_mul_add_0(in_ptr1, in_ptr0_0, out_ptr0_0, in_ptr0_1, out_
     tmp2 = tmp0 * tmp1
     tmp3 = tmp2 + 1.0
     tl.store(out_ptr0 + x, tmp3, x_mask)
-""" in program.source
+"""
+        in program.source
+    )
     assert "launched together with group 1, 2" in str(program.groups[0])
 
 
@@ -108,7 +114,7 @@ def test_large_values_between_kernels_do_not_move():
         return (a.sin().flip(0) @ a).cos(), (b.sin().flip(0) @ b).cos()
 
     matrices = [torch.zeros(1024, 1024) for _ in range(2)]
-    assert [len(launch.members) for launch in program_of(twice, *matrices).launches] == [0] * 4
+    assert not any(launch.members for launch in program_of(twice, *matrices).launches)
 
 
 def test_open_sizes_are_left_alone():
