@@ -223,7 +223,7 @@ def _fuse_into_producer(buffer: Buffer, home: dict[str, Group], groups: list[Gro
     hindrance = _append_to_producer(buffer, group)
     if not hindrance:
         return group
-    earlier = [candidate for candidate in producers if candidate is not group and candidate.template is None]
+    earlier = [each for each in producers if each is not group and each.template is None and _candidate_domains(buffer, each)]
     return _fuse_into_earlier(buffer, earlier, groups) or hindrance
 
 

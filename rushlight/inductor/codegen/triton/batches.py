@@ -12,30 +12,36 @@ from collections.abc import Callable, Hashable, Sequence
 from rushlight.inductor.ir import Buffer
 from rushlight.inductor.scheduler import Group
 
+MAX_TRIED = 8  # batches with a group's key that it may join, so that long chains of equal groups take no time
 SMALL_BYTES = 1 << 20  # buffers up to this size may live longer than their order in the graph asks for
 
 
 def batches_of(groups: Sequence[Group], keys: Sequence[Hashable | None]) -> list[list[Group]]:
     """Return the groups in batches. Groups whose key is None are batches of one. Without equal keys the order stays."""
     batches: list[list[int]] = []
-    ancestors: list[int] = []  # for each batch a set of bits: the batches that it depends on, directly or not
+    needs: list[set[int]] = []  # the batches that each batch reads from
+    ancestors: list[int] = []  # sets of bits: the batches that each batch depends on, directly or not
     home: dict[str, int] = {}
     open_batches: dict[Hashable, list[int]] = {}
     for place, (group, key) in enumerate(zip(groups, keys, strict=True)):
+        needed = {home[name] for name in group.reads() if name in home}
         above = 0
-        for batch in {home[name] for name in group.reads() if name in home}:
+        for batch in needed:
             above |= ancestors[batch] | 1 << batch
         alike = [] if key is None else open_batches.setdefault(key, [])
-        found = next((batch for batch in alike if not above >> batch & 1), None)
+        found = next((batch for batch in alike[-MAX_TRIED:] if not above >> batch & 1), None)
         if found is None:
             found = len(batches)
             batches.append([])
-            ancestors.append(0)
+            needs.append(set())
+            ancestors.append(above)
             alike.append(found)
+        elif above & ~ancestors[found]:
+            _add_ancestors(ancestors, found, above)
         batches[found].append(place)
+        needs[found] |= needed
         home.update(dict.fromkeys(group.names, found))
-        _add_ancestors(ancestors, found, above)
-    return [[groups[place] for place in batches[batch]] for batch in _in_order(batches, ancestors)]
+    return [[groups[place] for place in batches[batch]] for batch in _in_order(batches, needs)]
 
 
 def _add_ancestors(ancestors: list[int], batch: int, above: int) -> None:
@@ -46,16 +52,14 @@ def _add_ancestors(ancestors: list[int], batch: int, above: int) -> None:
             ancestors[other] = known | above
 
 
-def _in_order(batches: list[list[int]], ancestors: list[int]) -> list[int]:
-    """Return the batches' numbers. Each comes after those that it depends on; else the order is that of their first groups."""
-    waiting = {batch: above.bit_count() for batch, above in enumerate(ancestors)}
+def _in_order(batches: list[list[int]], needs: list[set[int]]) -> list[int]:
+    """Return the batches' numbers. Each comes after those that it needs; else the order is that of their first groups."""
+    waiting = list(map(len, needs))
     followers: list[list[int]] = [[] for _ in batches]
-    for batch, above in enumerate(ancestors):
-        while above:
-            lowest = above & -above
-            followers[lowest.bit_length() - 1].append(batch)
-            above ^= lowest
-    ready = [(batches[batch][0], batch) for batch, count in waiting.items() if not count]
+    for batch, needed in enumerate(needs):
+        for other in needed:
+            followers[other].append(batch)
+    ready = [(batches[batch][0], batch) for batch, count in enumerate(waiting) if not count]
     heapq.heapify(ready)
     order = []
     while ready:
