@@ -105,7 +105,8 @@ def _describe_value(value: object, depth: int = 0) -> str:
     if isinstance(value, Tensor):
         impl = value._impl
         attributes = sorted(value.__dict__)  # mark_dynamic stores its marks there
-        return f"{type(value).__name__} {impl.dtype} {impl.sizes} {impl.strides} {impl.requires_grad} {attributes}"
+        facts = f"{impl.dtype} {impl.sizes} {impl.strides} {impl.device} {impl.requires_grad}"
+        return f"{type(value).__name__} {facts} {attributes}"
     if isinstance(value, Module) and "_modules" in value.__dict__:  # `_modules` is missing before Module.__init__ has run
         members = [(name_of(type(module)), module.training, _sizes(module)) for module in Module.modules(value)]
         return str(members)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rushlight.core.device import CPU
 from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.fx.graph_module import GraphModule
@@ -128,9 +129,12 @@ def argument_text(value: object) -> str:
 
 
 def describe(value: object, storages: dict[StorageImpl, int]) -> str:
-    """Return a node's fake value as text; tensors that share memory get the same number. Unknown for open sizes."""
+    """Return a node's fake value as text; tensors that share memory get the same number. Unknown for open sizes, and for
+    tensors that are not on the CPU, whose plans these are."""
     if isinstance(value, Tensor):
         impl = value._impl
+        if impl.device != CPU:
+            raise Unknown
         sizes = (*impl.sizes, *impl.strides, impl.storage_offset)
         if not _INTEGERS.issuperset(map(type, sizes)):
             raise Unknown

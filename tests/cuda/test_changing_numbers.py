@@ -53,3 +53,15 @@ def test_a_range_may_be_written_to():
     first = torch.arange(4, device="cuda")
     first.add_(5)
     assert torch.arange(4, device="cuda").tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_numbers_beside_16_bit_floats_are_not_rounded_to_16_bits(kind):
+    values = torch.randn(300).to(kind)
+    for function in (
+        lambda x: x * 0.3, lambda x: x / 0.3, lambda x: x + 0.3001, lambda x: x.clone().mul_(0.3), lambda x: x > 0.2981,
+        lambda x: torch.addcmul(x, x, x, value=0.3), lambda x: x.clone().addcdiv_(x, x.abs() + 1, value=0.3),
+    ):  # fmt: skip
+        same(function(values.cuda()), function(values))
+    found = torch.add(values.cuda(), values.cuda(), alpha=0.3)
+    assert (found.cpu() != (values.float() + values.float() * 0.3).to(kind)).sum() <= 1

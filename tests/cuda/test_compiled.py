@@ -153,3 +153,13 @@ def test_an_index_out_of_range():
     with pytest.raises(IndexError, match="out of range"):
         torch.cuda.synchronize()
     assert run(table, index.clamp(max=3)).tolist() == [0, 6]
+
+
+def test_a_function_that_was_compiled_for_the_cpu():
+    def scaled(x):
+        return x * 0.3 + 1
+
+    x = torch.randn(4000)
+    wanted = torch.compile(scaled)(x)
+    close(torch.compile(scaled)(x.cuda()).cpu(), wanted)
+    close(torch.compile(scaled)(x), wanted)
