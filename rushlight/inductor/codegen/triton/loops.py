@@ -41,6 +41,8 @@ MIN_SIDE = 16  # shorter dimensions are not worth tiles of their own
 MAX_HELD = 32768  # elements of a program's rows that are held in registers
 MAX_PERSISTENT = 8192  # columns of a row that is held in registers
 TILE = 2048  # elements of a tile in a loop over columns
+LONG_ROW = 32768  # columns of rows of which few fit in the cache from one pass to the next
+LONG_TILE = 8192  # elements of their tiles: two programs fill a multiprocessor
 MIN_ROWS_ACROSS = 32  # rows of a tile whose memory is contiguous along the rows
 RUN = 8  # consecutive elements that are worth reading together
 
@@ -176,7 +178,8 @@ class RowKernel(LaunchWriter):
 
     def _choices(self) -> tuple[Choice, list[Choice]]:
         rows, columns = (evaluate(size, self.hints) for size in self.domain)
-        block = next_power(columns) if self.persistent else min(next_power(columns), TILE)
+        tile = LONG_TILE if columns >= LONG_ROW and not self.across else TILE
+        block = next_power(columns) if self.persistent else min(next_power(columns), tile)
         if self.across:
             height = min(next_power(rows), MIN_ROWS_ACROSS)
             block = block if self.persistent else min(block, TILE // height)
@@ -184,9 +187,12 @@ class RowKernel(LaunchWriter):
             height = min(next_power(rows), max(1, (TILE // 2) // block), MIN_ROWS_ACROSS)
         made = []
         for rows_each in dict.fromkeys((height, max(1, height // 2), 2 * height if rows > 1 else 1)):
-            warps = max(1, min(16, rows_each * block // 256)) if rows_each * block > 1024 else 4
+            most = 32 if block == LONG_TILE and not self.persistent else 16
+            warps = max(1, min(most, rows_each * block // 256)) if rows_each * block > 1024 else 4
             constants = {"XBLOCK": rows_each, "RBLOCK": block}
-            made.append(Choice(constants, warps=next_power(min(warps, 16)), stages=1 if self.persistent else 2))
+            made.append(Choice(constants, warps=next_power(warps), stages=1 if self.persistent else 2))
+        if block == LONG_TILE and not self.persistent:
+            made.append(Choice({"XBLOCK": 1, "RBLOCK": TILE}, warps=8, stages=2))
         return made[0], made
 
     def _held_rows(self) -> int:
