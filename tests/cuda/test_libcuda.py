@@ -165,10 +165,10 @@ print([len(each.cubin) > 0 and each.scratch == 0 for each in made])
 """
 
 
-def compiling(program):
+def compiling(program, *arguments):
     """Run a program in a process in which Triton compiles; returns its last line."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", program, *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
@@ -226,6 +226,21 @@ def test_kernels_that_a_compiled_function_needs_after_a_break(monkeypatch, tmp_p
     """Triton's own functions are not captured."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     assert int(compiling(_COMPILING + _GRADIENTS)) >= 4
+
+
+_STANDALONE = """
+import pathlib, runpy, sys
+x = torch.randn(4, 8, device="cuda")
+torch.compile(lambda x: torch.softmax(x, -1), options={"dump": sys.argv[1]})(x)
+(path,) = pathlib.Path(sys.argv[1]).glob("*/*_module.py")
+count = len(loaded)
+runpy.run_path(str(path))["module"]([x])
+print(len(loaded) - count)
+"""
+
+
+def test_a_file_of_a_program_compiles_its_kernels(tmp_path):
+    assert compiling(_COMPILING + _STANDALONE, str(tmp_path)) == "1"
 
 
 def test_the_library_loads_no_driver():

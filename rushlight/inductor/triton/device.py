@@ -18,6 +18,7 @@ from rushlight.core.storage import StorageImpl
 from rushlight.core.tensor import Tensor
 from rushlight.cuda import runtime, tensors
 from rushlight.cuda.driver import Cubin, Kernel, KernelImage
+from rushlight.inductor.codegen.triton.kernels import Launch
 from rushlight.inductor.codegen.triton.program import TritonProgram
 from rushlight.inductor.triton.planning import Planner
 
@@ -125,8 +126,8 @@ class DeviceLauncher:
 
     def _cubin(self, spec: Any, capability: int) -> Cubin:
         if self._compiling is None:
-            closed = [launch for launch in self._launches.values() if not launch.open]
-            self._compiling = ahead.Ahead(self._functions, [compiler.spec_of(launch) for launch in closed], capability)
+            known = [launch for launch in self._launches.values() if isinstance(launch, Launch) and not launch.open]
+            self._compiling = ahead.Ahead(self._functions, [compiler.spec_of(launch) for launch in known], capability)
         made = self._compiling.take(spec)
         return Cubin(made.cubin, made.entry, made.shared, made.threads, made.scratch)
 

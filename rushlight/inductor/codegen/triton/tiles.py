@@ -5,8 +5,8 @@ warps and stages, in how many parts the depth is split, and all choices that are
 
 A multiprocessor takes programs in rounds. A program's time is that of its multiplications, which large tiles do at a higher
 rate because they load less for each, or of its loads, and that of its epilogue. If two programs fit on a multiprocessor, one
-multiplies while the other is in its epilogue. Parts of a depth need a second kernel, which reads their sums. Rates are an
-H200's; only their ratios count.
+begins while the other works; but they run in step, so that multiplications and epilogues hardly overlap. Parts of a depth need
+a second kernel, which reads their sums. Rates are an H200's; only their ratios count.
 """
 
 from __future__ import annotations
@@ -165,10 +165,7 @@ def _time(choice: Choice, work: Work, limits: Limits, parts: int, rounds: int, r
         end = height * width * work.instructions / INSTRUCTIONS
     else:
         end = height * width * 4 / BYTES
-    if resident > 1:
-        taken = rounds * max(product, end) + min(product, end)
-    else:
-        taken = rounds * (START + product + end)
+    taken = rounds * (product + end + (0 if resident > 1 else START))
     if parts > 1:
         results = work.rows * work.columns * work.batch / limits.processors
         taken += LAUNCH + results * (4 * parts / BYTES + work.instructions / INSTRUCTIONS)
