@@ -51,6 +51,10 @@ _REWRITTEN: dict[str, Callable] = {
 }  # fmt: skip
 
 
+# Operators whose kernels need to know sizes: how many of their first tensors have batches, whose number alone stays open.
+_IMAGES = {"convolution": 1, "convolution_backward": 2}
+
+
 class _Graph(NamedTuple):
     """A compiled operator. `run` takes flat tensors; `spec` is the structure of the results, and `draws` says that the last
     input is a seed."""
@@ -76,7 +80,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans
     given = _distinct(leaves)
     chosen = kwargs.get("generator")
     try:
-        key = (op, index, spec, _key_of(leaves), get_float32_matmul_precision(), get_default_dtype())
+        key = (op, index, spec, _key_of(leaves), _closed_sizes(op, leaves), get_float32_matmul_precision(), get_default_dtype())
         found = _graphs.get(key, False)
     except TypeError:  # an argument that cannot be hashed
         return NotImplemented
@@ -174,6 +178,26 @@ def _key_of(leaves: Sequence[object]) -> tuple:
     return tuple(found)
 
 
+def _open_dims(op: OpOverload, leaves: Sequence[object]) -> list[list[int]]:
+    """Return for each tensor the dimensions whose sizes stay open."""
+    tensors_given = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+    images = _IMAGES.get(op._opname) if op.namespace == "aten" else None
+    if images is None:
+        return [[*range(leaf.dim())] for leaf in tensors_given]
+    return [[0] if place < images else [] for place, _ in enumerate(tensors_given)]
+
+
+def _closed_sizes(op: OpOverload, leaves: Sequence[object]) -> tuple:
+    """Return the sizes that a graph is compiled for."""
+    if op._opname not in _IMAGES:
+        return ()
+    given = [leaf._impl.sizes for leaf in leaves if isinstance(leaf, Tensor)]
+    opened = _open_dims(op, leaves)
+    return tuple([
+        tuple([size for dim, size in enumerate(sizes) if dim not in dims]) for sizes, dims in zip(given, opened, strict=True)
+    ])  # fmt: skip
+
+
 def _memory_order(impl: TensorImpl) -> object:
     if impl.is_contiguous():
         return "contiguous"
@@ -213,8 +237,9 @@ def _compile_for(op: OpOverload, leaves: list, spec: TreeSpec, index: int, envir
     opened = None
     if environment is not None:
         given = [leaf for leaf in tree_flatten((args, kwargs))[0]]
+        dims = iter(_open_dims(op, given))
         opened = [
-            open_sizes(environment, leaf._impl, range(leaf.dim()), f"input {number}") if isinstance(leaf, Tensor) else None
+            open_sizes(environment, leaf._impl, next(dims), f"input {number}") if isinstance(leaf, Tensor) else None
             for number, leaf in enumerate(given)
         ]  # fmt: skip
     kwargs = {name: value for name, value in kwargs.items() if name != "generator"}

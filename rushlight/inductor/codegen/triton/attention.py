@@ -43,17 +43,17 @@ class Tile(NamedTuple):
 Tiles = dict[int, tuple[Tile, ...]]
 WIDE = 1 << 30
 FORWARD_16: Tiles = {
-    64: (Tile(128, 64, 4, 3), Tile(128, 64, 8, 3), Tile(128, 128, 8, 2), Tile(64, 64, 4, 3), Tile(64, 32, 4, 3)),
+    64: (Tile(64, 64, 4, 3), Tile(128, 64, 4, 3), Tile(128, 64, 8, 3), Tile(64, 128, 4, 2), Tile(64, 32, 4, 3)),
     128: (Tile(128, 64, 8, 2), Tile(128, 32, 4, 3), Tile(64, 64, 4, 2), Tile(64, 32, 4, 2)),
     WIDE: (Tile(64, 32, 8, 2), Tile(32, 32, 4, 2)),
 }  # fmt: skip
 KEY_GRADIENTS_16: Tiles = {
-    64: (Tile(64, 64, 4, 2), Tile(64, 128, 8, 2), Tile(32, 64, 4, 2)),
+    64: (Tile(64, 64, 4, 3), Tile(128, 64, 4, 2), Tile(64, 128, 8, 2), Tile(32, 64, 4, 2)),
     128: (Tile(64, 64, 8, 2), Tile(32, 64, 4, 2), Tile(32, 128, 8, 2)),
     WIDE: (Tile(32, 32, 8, 1),),
 }  # fmt: skip
 QUERY_GRADIENTS_16: Tiles = {
-    64: (Tile(64, 64, 4, 2), Tile(128, 64, 8, 2), Tile(64, 32, 4, 2)),
+    64: (Tile(64, 64, 4, 3), Tile(128, 64, 8, 3), Tile(64, 32, 4, 2)),
     128: (Tile(64, 64, 8, 2), Tile(64, 32, 4, 2), Tile(128, 32, 8, 2)),
     WIDE: (Tile(32, 32, 8, 1),),
 }  # fmt: skip
