@@ -1,8 +1,11 @@
 """CUDA graphs: random numbers of replays, and results of compiled functions in a graph's memory."""
 
+import gc
+
 import pytest
 
 import rushlight as torch
+from rushlight.inductor.triton import graph_calls
 
 F = torch.nn.functional
 
@@ -135,3 +138,33 @@ def test_graphed_functions_in_a_capture():
     x.fill_(2)
     graph.replay()
     assert result.tolist() == [6, 6]
+
+
+def trained(calls, **options):
+    """The losses of some steps in which a layer is called a number of times, and the compiled layer."""
+    torch.manual_seed(0)
+    layer = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 8)).cuda()
+    run = torch.compile(layer, **options) if options else layer
+    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+    losses = []
+    for step in range(7):
+        x = torch.full((4, 8), 0.1 * step, device="cuda")
+        loss = sum((run(x + number) ** 2).mean() for number in range(calls))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("calls", [1, 2])
+def test_backward_passes_by_graphs(calls):
+    assert trained(calls, mode="reduce-overhead") == pytest.approx(trained(calls), rel=1e-4)
+
+
+def test_a_backward_graph_reads_what_the_forward_graph_kept():
+    captured = lambda: [each for each in gc.get_objects() if type(each) is graph_calls.GraphedCalls]  # noqa: E731
+    before = {id(each) for each in captured()}
+    trained(1, mode="reduce-overhead")
+    found = [each for calls in captured() if id(calls) not in before for each in calls._captured.values()]
+    assert len(found) == 2 and all(len(each.static) <= 2 for each in found)  # copied: the input, and the gradient of the result

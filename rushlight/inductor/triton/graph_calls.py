@@ -89,7 +89,8 @@ class GraphedCalls:
             return self._run(*inputs)
         fixed = {
             position: address for position, address in enumerate(addresses)
-            if isinstance(inputs[position], Tensor) and all(call[position] == address for call in calls)
+            if isinstance(inputs[position], Tensor)
+            and (_is_lent(inputs[position]) or all(call[position] == address for call in calls))
         }  # fmt: skip
         calls.clear()
         self._captured[key] = self._capture(inputs, fixed)
@@ -139,6 +140,12 @@ class GraphedCalls:
             return _lend(value, storages, found)
 
         return tuple([result(value) for value in found.results])
+
+
+def _is_lent(value: Tensor) -> bool:
+    """Return whether a tensor lies in the memory of a graph, as it will after each replay: what a forward pass keeps for the
+    backward pass."""
+    return type(value._impl.storage.buffer) is _Lent
 
 
 def _lend(value: Tensor, storages: dict[int, StorageImpl], found: _Captured) -> Tensor:
