@@ -38,7 +38,12 @@ class LazyModule:
 
     def __getattr__(self, attribute: str):
         found = sys.modules.get(self._name)
-        return getattr(self._fetch_module() if found is None else found, attribute)
+        if found is None:
+            return getattr(self._fetch_module(), attribute)
+        try:
+            return getattr(found, attribute)
+        except AttributeError:  # another thread may be importing the module: the import waits for it
+            return getattr(self._fetch_module(), attribute)
 
     def _fetch_module(self) -> ModuleType:
         try:

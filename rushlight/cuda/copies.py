@@ -149,10 +149,11 @@ def _copy_plan(target: Tensor, source: Tensor) -> LaunchPlan:
 def _copy_converted(made: Plans, target: Tensor, source: Tensor) -> None:
     """Write the values of a tensor of another dtype on the same device."""
     kind, index = target._impl.dtype, target._impl.device.index
-    if target.is_non_overlapping_and_dense():
+    by_graph = not (kind.is_complex and source._impl.dtype.is_complex)  # kernels know complex numbers as pairs of one type
+    if by_graph and target.is_non_overlapping_and_dense():
         if graphs.call(aten("copy_"), (target, source), {}, index, _Taker(made)) is not NotImplemented:
             return
-    converted = graphs.call(aten("_to_copy"), (source,), {"dtype": kind}, index)
+    converted = graphs.call(aten("_to_copy"), (source,), {"dtype": kind}, index) if by_graph else NotImplemented
     if converted is NotImplemented:
         converted = tensors.from_host(tensors.to_host(source).to(kind), index)
     _copy([], target, converted)
@@ -166,6 +167,8 @@ def fill(self: Tensor, value: object) -> Tensor:
     found = runtime.device_at(impl.device.index)
     if not impl.numel:
         return self
+    if plans.reach(impl) > impl.storage.nbytes - impl.storage_offset * impl.dtype.itemsize:
+        raise RuntimeError(f"fill_: the tensor's storage has {impl.storage.nbytes} bytes, fewer than its elements need")
     is_dense = impl.is_contiguous() or is_non_overlapping_and_dense(impl.sizes, impl.strides)
     word = _word_of(value, impl.dtype) if is_dense else None
     nbytes = impl.numel * impl.dtype.itemsize
@@ -193,7 +196,9 @@ def _word_of(value: bool | int | float | complex, kind: dtype) -> int | None:
 def _bits_of(value: bool | int | float, sign: float, kind: dtype) -> bytes:
     """Return the bytes of a number; its sign tells zeros apart."""
     with np.errstate(over="ignore"):
-        return kind.numpy.type(int(value) if kind.is_integral else value).tobytes()
+        if kind.is_integral:  # numbers out of the range wrap around
+            return (int(value) % (1 << 8 * kind.itemsize)).to_bytes(kind.itemsize, "little")
+        return kind.numpy.type(value).tobytes()
 
 
 copy, write = _planned(_copy, apart=True), _planned(_write, apart=True)

@@ -217,6 +217,15 @@ def let_wait(index: int, stream: int, other: int | None = None) -> None:
     found.destroy_event(event)
 
 
+def let_others_wait(index: int, stream: int) -> None:
+    """Let a stream of a device wait for the present work of the current stream."""
+    found = device_at(index).driver
+    event = found.create_event(False)
+    found.record_event(event, current_stream(index))
+    found.stream_waits_for(stream, event)
+    found.destroy_event(event)
+
+
 def wait_for_device(index: int) -> None:
     """Let the host wait for all work of a device; IndexError if a kernel has reported an error."""
     found = device_at(index)

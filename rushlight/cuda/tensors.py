@@ -36,9 +36,14 @@ def empty(sizes: Sequence[int], kind: dtype, index: int, strides: Sequence[int] 
     return found.allocator.empty(tuple(sizes), None if strides is None else tuple(strides), kind, stream, found.place)
 
 
-def _span(impl: TensorImpl) -> int:
-    """Return the bytes from the first to the last element of a dense tensor."""
-    return impl.numel * impl.dtype.itemsize
+def _span(*impls: TensorImpl) -> int:
+    """Return the bytes from the first to the last element of dense tensors of the same sizes; RuntimeError for storages that
+    have fewer, because they were resized."""
+    nbytes = impls[0].numel * impls[0].dtype.itemsize
+    for impl in impls:
+        if nbytes > impl.storage.nbytes - impl.storage_offset * impl.dtype.itemsize:
+            raise RuntimeError(f"a tensor needs a storage of {nbytes} bytes behind its first element; it has {impl.storage.nbytes}")
+    return nbytes
 
 
 def _dense(tensor: Tensor) -> Tensor:
@@ -63,7 +68,7 @@ def _copy_to_host(target: TensorImpl, source: TensorImpl, non_blocking: bool) ->
     index = source.device.index
     found, stream = runtime.device_at(index), runtime.current_stream(index)
     if source.numel:
-        found.driver.copy_to_host(target.data_ptr, source.data_ptr, _span(source), stream)
+        found.driver.copy_to_host(target.data_ptr, source.data_ptr, _span(source, target), stream)
     if pinned.is_pinned(target.storage):
         pinned.note_copy(target.storage, stream)
     if not non_blocking:
@@ -83,7 +88,7 @@ def _copy_from_host(target: TensorImpl, source: TensorImpl, non_blocking: bool) 
     found, stream = runtime.device_at(index), runtime.current_stream(index)
     if not source.numel:
         return
-    found.driver.copy_to_device(target.data_ptr, source.data_ptr, _span(source), stream)
+    found.driver.copy_to_device(target.data_ptr, source.data_ptr, _span(source, target), stream)
     if pinned.is_pinned(source.storage):
         pinned.note_copy(source.storage, stream)
         if not non_blocking:
@@ -98,7 +103,7 @@ def _copy_bytes(target: TensorImpl, source: TensorImpl) -> None:
         runtime.let_wait(other, runtime.current_stream(index), index)
     found, stream = runtime.device_at(other), runtime.current_stream(other)
     if source.numel:
-        found.driver.copy_on_device(target.data_ptr, source.data_ptr, _span(source), stream)
+        found.driver.copy_on_device(target.data_ptr, source.data_ptr, _span(source, target), stream)
     if index != other:
         runtime.let_wait(index, runtime.current_stream(other), other)
 

@@ -1,6 +1,7 @@
 """CUDA graphs: random numbers of replays, and results of compiled functions in a graph's memory."""
 
 import gc
+import threading
 
 import pytest
 
@@ -168,3 +169,36 @@ def test_a_backward_graph_reads_what_the_forward_graph_kept():
     trained(1, mode="reduce-overhead")
     found = [each for calls in captured() if id(calls) not in before for each in calls._captured.values()]
     assert len(found) == 2 and all(len(each.static) <= 2 for each in found)  # copied: the input, and the gradient of the result
+
+
+@pytest.mark.parametrize("number", [float, lambda value: torch.tensor(float(value))], ids=["float", "tensor"])
+def test_numbers_change_from_call_to_call(number):
+    run, x = graphed(lambda x, factor: x * factor), torch.ones(4, device="cuda")
+    assert [run(x, number(value)).tolist()[0] for value in range(6)] == [0, 1, 2, 3, 4, 5]
+
+
+def test_threads_do_not_write_to_each_others_results():
+    run, wrong = graphed(lambda x: x * 2 + 1), []
+
+    def work(thread):
+        for value in range(thread * 100, thread * 100 + 12):
+            found = run(torch.full((5,), float(value), device="cuda")).tolist()[0]
+            if found != 2 * value + 1:
+                wrong.append((found, value))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_results_of_calls_on_several_streams():
+    run, results = graphed(lambda x: (x * 2).sum(0) + x), []
+    for value in range(9):
+        stream = torch.cuda.Stream() if value % 3 else torch.cuda.default_stream()
+        with torch.cuda.stream(stream):
+            results.append(run(torch.full((3, 4), float(value), device="cuda")))
+    torch.cuda.synchronize()
+    assert [result.tolist()[0][0] for result in results] == [7.0 * value for value in range(9)]

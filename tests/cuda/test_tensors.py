@@ -197,3 +197,23 @@ def test_gelu_and_its_gradient_where_they_are_small_large_or_no_numbers():
     assert torch.allclose(found.cpu().double(), wanted, rtol=4e-7, atol=4e-7, equal_nan=True)
     finite = values.abs() < 1e10
     assert torch.allclose(given.grad.cpu().double()[finite], exact.grad[finite], rtol=4e-7, atol=6e-7)
+
+
+def test_complex_numbers_of_two_sizes():
+    values = torch.ones(3, dtype=torch.complex64, device="cuda")
+    wide = values.to(torch.complex128)
+    assert wide.dtype == torch.complex128 and wide.copy_(values * 2).tolist() == [2, 2, 2]
+    assert values.fill_(2 + 1j).tolist() == [2 + 1j] * 3
+    assert torch.full((2,), 1j, device="cuda").tolist() == [1j, 1j]
+
+
+def test_fills_with_numbers_out_of_range_wrap_around():
+    assert torch.zeros(4, dtype=torch.uint8, device="cuda").fill_(-1).tolist() == [255] * 4
+
+
+def test_writes_need_memory():
+    freed = torch.arange(6.0, device="cuda")
+    freed.untyped_storage().resize_(0)
+    for write in (lambda: freed.fill_(1), freed.zero_, lambda: freed.copy_(torch.ones(6))):
+        with pytest.raises(RuntimeError, match="storage"):
+            write()

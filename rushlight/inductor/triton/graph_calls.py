@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import get_ident
 
 from rushlight.core.lazy_module import LazyModule
 from rushlight.core.storage import StorageImpl
@@ -65,9 +66,9 @@ class GraphedCalls:
     def __call__(self, *inputs: Tensor | int) -> tuple:
         """Return the flat outputs."""
         self._check_constants()
-        key = tuple([_describe(value) for value in inputs])
-        if graphs.is_current_stream_capturing():
+        if graphs.is_current_stream_capturing() or any(map(_is_number, inputs)):
             return self._run(*inputs)
+        key = get_ident(), *[_describe(value) for value in inputs]  # a thread's results are not overwritten by another's
         found = self._captured.get(key)
         if found is not None and all(inputs[position]._impl.data_ptr == address for position, address in found.fixed.items()):
             return self._replay(found, inputs)
@@ -112,6 +113,7 @@ class GraphedCalls:
         return _Captured(graph, static, fixed, written, results)
 
     def _replay(self, found: _Captured, inputs: tuple) -> tuple:
+        _wait_for_readers(found, self._index)
         for position, target in found.static.items():
             aten("copy_")(target, inputs[position].detach())
         _take_back(found, self._index)
@@ -158,16 +160,30 @@ def _lend(value: Tensor, storages: dict[int, StorageImpl], found: _Captured) -> 
     return tensors.over(made, impl.sizes, impl.strides, impl.storage_offset, impl.dtype)
 
 
+def _wait_for_readers(found: _Captured, index: int) -> None:
+    """Let the current stream wait for the streams that use a graph's results."""
+    for stream in found.readers - {runtime.current_stream(index)}:
+        runtime.let_wait(index, stream)
+
+
 def _take_back(found: _Captured, index: int) -> None:
-    """Make a graph's memory free for the next replay: results that are still used are moved to memory of their own."""
+    """Make a graph's memory free for the next replay: results that are still used are moved to memory of their own. Streams
+    that use them wait for that."""
+    moved = False
     for lent in found.lent:
         storage = lent()
         if storage is not None and type(storage.buffer) is _Lent:
             tensors.move_storage(storage)
+            moved = True
     found.lent.clear()
-    for stream in found.readers - {runtime.current_stream(index)}:
-        runtime.let_wait(index, stream)
+    for stream in found.readers - {runtime.current_stream(index)} if moved else ():
+        runtime.let_others_wait(index, stream)
     found.readers.clear()
+
+
+def _is_number(value: Tensor | int) -> bool:
+    """Return whether a value is a CPU tensor without dimensions: its number is written into the work that is captured."""
+    return isinstance(value, Tensor) and value._impl.device.type == "cpu"
 
 
 def _version(value: Tensor | int) -> int:
@@ -178,4 +194,4 @@ def _describe(value: Tensor | int) -> object:
     if not isinstance(value, Tensor):
         return value
     impl = value._impl
-    return impl.sizes, impl.strides, impl.dtype, state.inference
+    return impl.sizes, impl.strides, impl.dtype, impl.device, state.inference

@@ -39,7 +39,8 @@ def get_total_norm(
 
 
 def _total_norm(tensors: Sequence[Tensor], numbers: Sequence[float], order: float) -> tuple[Tensor]:
-    return (stacked([tensor.norm(order) for tensor in tensors]).norm(order),)
+    norms = [tensor.norm(order) for tensor in tensors]
+    return (stacked([norm if norm.device == norms[0].device else norm.to(norms[0].device) for norm in norms]).norm(order),)
 
 
 @no_grad()
@@ -55,7 +56,7 @@ def _scale_to_norm(tensors: Sequence[Tensor], numbers: Sequence[float], options:
     total, *gradients = tensors
     scale = (numbers[0] / (total + 1e-6)).clamp(max=1.0)
     for gradient in gradients:
-        gradient.mul_(scale)
+        gradient.mul_(scale if scale.device == gradient.device else scale.to(gradient.device))
     return ()
 
 
