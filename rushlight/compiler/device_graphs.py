@@ -39,6 +39,7 @@ from rushlight.inductor.triton.strided_copy import strided_step
 from rushlight.inductor.triton.tuning import limits_of
 from rushlight.ops.dispatcher import OpOverload
 from rushlight.ops.packet import namespaces
+from rushlight.ops.registry import INPLACE_OF, check_castable
 from rushlight.switches import get_float32_matmul_precision
 
 aten = namespaces.namespace("aten")
@@ -85,6 +86,7 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans
     except TypeError:  # an argument that cannot be hashed
         return NotImplemented
     if found is False:
+        _check_cast(op, *asked)
         found = _made(key, op, leaves, spec, index, is_open=True)
     if found is None:
         return NotImplemented
@@ -109,6 +111,26 @@ def run(op: OpOverload, args: tuple, kwargs: dict, index: int, calls: TakesPlans
     if found is False:
         found = _made(exact, op, leaves, spec, index, is_open=False)
     return NotImplemented if found is None else run_graph()
+
+
+def _check_cast(op: OpOverload, args: tuple, kwargs: dict) -> None:
+    """Raise RuntimeError if an operator's result has a dtype that the tensor that it is written to cannot take."""
+    functional = INPLACE_OF.get(op)
+    if functional is None:
+        return
+    leaves, spec = tree_flatten((args, kwargs))
+    metas = [
+        aten.empty.memory_format(leaf._impl.sizes, dtype=leaf._impl.dtype, device="meta") if isinstance(leaf, Tensor) else leaf
+        for leaf in leaves
+    ]  # fmt: skip
+    given, named = tree_unflatten(metas, spec)
+    try:
+        with set_grad_enabled(False):
+            result = functional(*given, **named)
+    except NotImplementedError:  # no rule tells the result's dtype
+        return
+    if isinstance(result, Tensor):
+        check_castable(f"{functional._opname}_", result.dtype, args[0].dtype)
 
 
 def _distinct(leaves: Sequence[object]) -> list[Tensor]:

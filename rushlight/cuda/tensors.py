@@ -42,7 +42,7 @@ def _span(*impls: TensorImpl) -> int:
     nbytes = impls[0].numel * impls[0].dtype.itemsize
     for impl in impls:
         if nbytes > impl.storage.nbytes - impl.storage_offset * impl.dtype.itemsize:
-            raise RuntimeError(f"a tensor needs a storage of {nbytes} bytes behind its first element; it has {impl.storage.nbytes}")
+            raise RuntimeError(f"a tensor of {nbytes} bytes does not fit in its storage of {impl.storage.nbytes} bytes")
     return nbytes
 
 

@@ -217,3 +217,15 @@ def test_writes_need_memory():
     for write in (lambda: freed.fill_(1), freed.zero_, lambda: freed.copy_(torch.ones(6))):
         with pytest.raises(RuntimeError, match="storage"):
             write()
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.add_(1.5), lambda x: x.div_(2), lambda x: x.mul_(1.5), lambda x: x.add_(torch.ones(3, device=x.device)),
+])  # fmt: skip
+def test_results_that_do_not_fit_the_tensor_that_they_are_written_to(write):
+    for place in ("cpu", "cuda"):
+        values = torch.tensor([1, 2, 3], device=place)
+        for _ in range(3):
+            with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+                write(values)
+        assert values.tolist() == [1, 2, 3]
