@@ -22,7 +22,7 @@ from rushlight.cuda import runtime, tensors
 from rushlight.inductor.triton.graph import TritonGraph
 from rushlight.optim.device_steps import Row, Update, steps
 
-_MAX_PLANS = 8  # of one optimizer: sets of parameters that have gradients
+_MAX_PLANS = 8  # the most plans of one optimizer: one for each set of parameters that have gradients
 _graphs: dict[tuple, TritonGraph | None] = {}
 _plans: weakref.WeakKeyDictionary[object, list[_Plan]] = weakref.WeakKeyDictionary()
 runtime.on_forget(_graphs.clear)

@@ -12,7 +12,7 @@ typedef struct GpuBlock GpuBlock;
 struct GpuBlock {
     uint64_t address;
     size_t size, requested;
-    FreeList *list;           /* where the block lies while it is free: it tells the stream, the pool and the kind */
+    FreeList *list;           /* the list that holds the block while it is free; it tells the stream, the pool and the kind */
     GpuBlock *before, *after; /* neighbours in the segment */
     int is_free;
 };

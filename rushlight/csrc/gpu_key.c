@@ -244,7 +244,7 @@ int key_add_call(CallKey *key, PyObject *const *arguments, Py_ssize_t positional
     key->opens = opens_numbers ? opens_floats(arguments, positional) : 0;
     if (key->opens < 0)
         return 0;
-    int known = add_word(key, (uint64_t)gpu_thread.device); /* what a device without a number means */
+    int known = add_word(key, (uint64_t)gpu_thread.device); /* a device without a number means this one */
     for (Py_ssize_t i = 0; known > 0 && i < positional; i++)
         known = add_value(key, arguments[i], 0);
     for (Py_ssize_t i = 0; known > 0 && names && i < PyTuple_GET_SIZE(names); i++) {

@@ -19,7 +19,7 @@ typedef struct {
 struct DeviceHeap {
     PyObject_HEAD
     GpuBlocks blocks;
-    long pool;         /* where the next memory comes from; 0 unless a graph is captured */
+    long pool;         /* the pool that new memory comes from; 0 unless a graph is captured */
     PyObject *pending; /* owned: a list of DeviceMemory that other streams use, and that was released */
     PyObject *allocation, *allocated_bytes, *requested_bytes; /* owned: MemoryCounters */
     char awaits; /* whether released memory waits for other streams */

@@ -9,7 +9,7 @@ enum { VALUES_ON_STACK = 64, SLOTS_ON_STACK = 32 };
 /* What one run works with. */
 typedef struct {
     uint64_t stream;
-    uint64_t few_addresses[SLOTS_ON_STACK], *addresses; /* of all slots */
+    uint64_t few_addresses[SLOTS_ON_STACK], *addresses; /* the addresses of all slots */
     PyObject *few_storages[SLOTS_ON_STACK], **storages; /* owned: of the allocated slots */
     uint64_t few_values[VALUES_ON_STACK], *values;
     void *few_pointers[VALUES_ON_STACK], **pointers; /* to `values` */

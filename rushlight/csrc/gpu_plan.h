@@ -40,7 +40,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     uint64_t generation;
-    int index;               /* of the device */
+    int index;               /* the device's number */
     uintptr_t owner;         /* the driver as a number, see gpu_thread.h */
     PyObject *device, *place, *driver, *failing, *reason; /* owned; `reason` is NULL if no kernel may fail */
     PyObject *parts;         /* owned: the description of inputs, memory, steps and outputs */

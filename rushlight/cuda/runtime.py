@@ -210,19 +210,20 @@ def wait_for_stream(index: int) -> None:
 
 def let_wait(index: int, stream: int, other: int | None = None) -> None:
     """Let a device's current stream wait for the present work of a stream, which may be another device's."""
-    found = device_at(index if other is None else other).driver
-    event = found.create_event(False)
-    found.record_event(event, stream)
-    device_at(index).driver.stream_waits_for(current_stream(index), event)
-    found.destroy_event(event)
+    _order(index if other is None else other, stream, index, current_stream(index))
 
 
 def let_others_wait(index: int, stream: int) -> None:
     """Let a stream of a device wait for the present work of the current stream."""
-    found = device_at(index).driver
+    _order(index, current_stream(index), index, stream)
+
+
+def _order(first_index: int, first: int, index: int, stream: int) -> None:
+    """Let a stream of a device wait for the present work of a first one, which may be another device's."""
+    found = device_at(first_index).driver
     event = found.create_event(False)
-    found.record_event(event, current_stream(index))
-    found.stream_waits_for(stream, event)
+    found.record_event(event, first)
+    device_at(index).driver.stream_waits_for(stream, event)
     found.destroy_event(event)
 
 

@@ -66,7 +66,7 @@ class GraphedCalls:
     def __call__(self, *inputs: Tensor | int) -> tuple:
         """Return the flat outputs."""
         self._check_constants()
-        if graphs.is_current_stream_capturing() or any(map(_is_number, inputs)):
+        if graphs.is_current_stream_capturing() or any(map(_is_on_cpu, inputs)):
             return self._run(*inputs)
         key = get_ident(), *[_describe(value) for value in inputs]  # a thread's results are not overwritten by another's
         found = self._captured.get(key)
@@ -181,8 +181,8 @@ def _take_back(found: _Captured, index: int) -> None:
     found.readers.clear()
 
 
-def _is_number(value: Tensor | int) -> bool:
-    """Return whether a value is a CPU tensor without dimensions: its number is written into the work that is captured."""
+def _is_on_cpu(value: Tensor | int) -> bool:
+    """Return whether a value is a CPU tensor, which has no dimensions: a graph would keep the number that it has now."""
     return isinstance(value, Tensor) and value._impl.device.type == "cpu"
 
 

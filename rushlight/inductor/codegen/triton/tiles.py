@@ -27,14 +27,16 @@ MOST_PARTS = 32
 LEAST_STAGES, MOST_STAGES = 3, 5
 GAIN = 0.99  # a later tile, or more parts, must take less than this of the time
 
-# Rates of one multiprocessor, in seconds.
-MULTIPLIES = 2.6e12  # of 16-bit factors, by the largest tile
-PLAIN_MULTIPLIES = 1.5e11  # without matrix instructions
-INSTRUCTIONS = 1.3e11  # of an epilogue, counted for each element
-BYTES = 3e10  # of memory
-CACHED_BYTES = 9e10  # of the cache that all multiprocessors share
-START = 2e-6  # of a program, before its first multiplication
-LAUNCH = 5e-6
+# What one multiprocessor does in a second.
+MULTIPLIES = 2.6e12  # multiplications of 16-bit factors with the largest tile
+PLAIN_MULTIPLIES = 1.5e11  # multiplications without matrix instructions
+INSTRUCTIONS = 1.3e11  # instructions of an epilogue, counted for each element
+BYTES = 3e10  # bytes of memory
+CACHED_BYTES = 9e10  # bytes from the cache that all multiprocessors share
+# Times in seconds.
+START = 2e-6  # time of a program before its first multiplication
+LAUNCH = 5e-6  # time of a second kernel's launch
+# How the rate of multiplications depends on the tile.
 BEST_INTENSITY = 128 * 256 / (128 + 256)  # results for each row and column that a step loads
 INTENSITY_POWER = 0.45
 LOW_TILE = 64  # matrix instructions of a whole warp group need as many rows
@@ -46,7 +48,7 @@ _INSTRUCTIONS = {
     "sinh": 25, "cosh": 25, "sin": 30, "cos": 30, "tan": 40, "erf": 28, "erfc": 40, "erfinv": 40, "gelu_erf": 24,
     "gelu_erf_slope": 26, "gelu_tanh": 18, "gelu_tanh_slope": 28, "div": 9, "pow": 60, "atan": 25, "atan2": 40, "lgamma": 100,
 }  # fmt: skip
-_WORD_INSTRUCTIONS = 60  # of a random number
+_WORD_INSTRUCTIONS = 60  # instructions for a random number
 
 
 class Tile(NamedTuple):
@@ -141,8 +143,8 @@ def _made(tile: Tile, work: Work, stages: int) -> Choice:
 
 def _choice(tile: Tile, work: Work, limits: Limits, parts: int) -> tuple[Choice | None, float]:
     """Return a tile's choice and its time; None if it does not fit in shared memory."""
-    each = _shared_bytes(_made(tile, work, 1), work)
-    programs = _programs(_made(tile, work, 1), work) * parts
+    single = _made(tile, work, 1)
+    each, programs = _shared_bytes(single, work), _programs(single, work) * parts
     if programs > limits.processors and 2 * LEAST_STAGES * each <= limits.shared:
         stages, resident = LEAST_STAGES, 2
     else:
