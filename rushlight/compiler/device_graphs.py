@@ -211,12 +211,10 @@ def _open_dims(op: OpOverload, leaves: Sequence[object]) -> list[list[int]]:
 
 def _closed_sizes(op: OpOverload, leaves: Sequence[object]) -> tuple:
     """Return the sizes that a graph is compiled for."""
-    if op._opname not in _IMAGES:
-        return ()
     given = [leaf._impl.sizes for leaf in leaves if isinstance(leaf, Tensor)]
-    opened = _open_dims(op, leaves)
     return tuple([
-        tuple([size for dim, size in enumerate(sizes) if dim not in dims]) for sizes, dims in zip(given, opened, strict=True)
+        size for sizes, dims in zip(given, _open_dims(op, leaves), strict=True)
+        for dim, size in enumerate(sizes) if dim not in dims
     ])  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from rushlight.ops.registry import aten
 _NO_DATA = "Cannot copy out of meta tensor; no data!"
 _CPU_BIT = bit(DispatchKey.CPU)
 _WORD = 4  # bytes that the driver fills memory with
-Plans = list[LaunchPlan]  # gets a call's plan, if it has one
+Plans = list[LaunchPlan]  # a list that gets the plan of a call, if the call has one
 
 
 class _Taker:

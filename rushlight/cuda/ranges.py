@@ -26,18 +26,19 @@ def short_range(start: float, end: float, step: float, kind: dtype | None, index
     length = arange_length(start, end, step)
     stream = runtime.current_stream(index)
     is_whole = all(isinstance(value, int) for value in (start, step))
-    if not is_whole and not kind.is_floating_point:  # each number is truncated apart
+    if not is_whole and not kind.is_floating_point:  # integers from fractions: each is truncated by itself
         return NotImplemented
     if not 0 < length <= LONGEST or runtime.device_at(index).driver.is_capturing(stream):
         return NotImplemented
-    found: Tensor = aten("slice.Tensor")(_counted(index, stream), 0, 0, length)
+    kept: Tensor = aten("slice.Tensor")(_counted(index, stream), 0, 0, length)
+    found = kept
     if not is_whole:
         found = aten("_to_copy")(found, dtype=float64)
     if step != 1:
         found = aten("mul.Tensor")(found, tensors.number(step, index))
     if start != 0:
         found = aten("add.Tensor")(found, tensors.number(start, index))
-    return aten("_to_copy")(found, dtype=kind)
+    return found if found is not kept and found._impl.dtype is kind else aten("_to_copy")(found, dtype=kind)
 
 
 @functools.cache

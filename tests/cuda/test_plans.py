@@ -76,7 +76,7 @@ def test_addresses_that_are_not_multiples_of_16():
 
 def test_numbers_are_read_at_each_call(unprepared):
     x = torch.randn(8)
-    for number in (0.5, 0.75):
+    for number in (0.5, 0.75, 0.625):
         x.cuda() * number
     unprepared()
     for number in (0.25, -0.0, float("inf"), 0.25, float("nan"), 0.0):
